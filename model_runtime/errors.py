@@ -1,0 +1,40 @@
+"""The one tree of errors that the product raises on purpose.
+
+    SpeechError
+    ├── ConfigError          a configuration, recipe, card or route is wrong; says the field's path
+    ├── AudioError           audio cannot be used: coding, rate, channels, samples
+    ├── ModelError           a model file or its card is refused at load
+    ├── DeviceError          a route says "refuse" and the device cannot be had
+    └── StateError           frozen state cannot be thawed: damaged, or of another model
+
+Anything else that is raised is a bug and is left to crash the job. `retriable` says whether the same call may
+succeed later without a change of its input.
+"""
+
+
+class SpeechError(Exception):
+    """The root of all errors raised on purpose."""
+
+    retriable = False
+
+
+class ConfigError(SpeechError):
+    """A configuration value is wrong; the message names the field's path, the value and what is allowed."""
+
+
+class AudioError(SpeechError):
+    """Audio cannot be used; the message names the value and the bound."""
+
+
+class ModelError(SpeechError):
+    """A model file or card is refused; the message names the path and the reason."""
+
+
+class DeviceError(SpeechError):
+    """A device cannot be had and the route forbids falling back."""
+
+    retriable = True
+
+
+class StateError(SpeechError):
+    """Frozen state cannot be thawed; the message names what differs."""

@@ -1,0 +1,84 @@
+"""Records that leave the engine: words and events. All are plain values, so two equal runs compare equal.
+
+Positions are counts of samples of the session's input since its first sample (samples are the truth); `_ms`
+fields derive from them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Word(NamedTuple):
+    """One recognised word; times in ms since the session's first sample, confidence 0..1."""
+
+    text: str
+    start_ms: int
+    end_ms: int
+    confidence: float
+
+
+class SpeechBegin(NamedTuple):
+    """Speech has begun: the first sample (padding included) of utterance number `utterance` (0, 1, ...)."""
+
+    utterance: int
+    start_samples: int
+
+
+class SpeechEnd(NamedTuple):
+    """Speech has ended: [start_samples, end_samples) is the utterance, padding included.
+
+    `reason` is the rule that ended it: silence, length, or stream (the audio ended).
+    """
+
+    utterance: int
+    start_samples: int
+    end_samples: int
+    reason: str
+
+
+class Partial(NamedTuple):
+    """What has been recognised so far of an utterance; `revision` counts up from 0 within it."""
+
+    utterance: int
+    revision: int
+    text: str
+    start_samples: int
+    end_samples: int
+
+
+class Final(NamedTuple):
+    """The last word on an utterance. `revision` is one above that of its last partial."""
+
+    utterance: int
+    revision: int
+    text: str
+    words: tuple[Word, ...]
+    confidence: float
+    start_samples: int
+    end_samples: int
+
+
+class Enhanced(NamedTuple):
+    """Clean audio at the session's own rate: float32 little-endian bytes, positioned by its first sample."""
+
+    start_samples: int
+    pcm: bytes
+
+    def samples(self) -> np.ndarray:
+        """Gives the audio as float32 [n], -1..1."""
+        return np.frombuffer(self.pcm, dtype="<f4")
+
+
+Event = SpeechBegin | SpeechEnd | Partial | Final | Enhanced
+
+
+class MadeBy(NamedTuple):
+    """Which models and which devices made a result, as every result carries it.
+
+    model: "unison-vad:1:float32+unison-asr-stream:1:int8"; device: "cpu", "npu", or, where stages differ or fell
+    back, "vad=cpu,asr=cpu(delegate_missing)".
+    """
+
+    model: str
+    device: str

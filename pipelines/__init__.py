@@ -1,0 +1,1 @@
+"""Jobs: configuration, build(pipeline, config) and main(argv)."""

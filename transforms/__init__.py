@@ -1,0 +1,1 @@
+"""Beam transforms: the same inference twice, Kafka source and sink, manifests and result files."""
