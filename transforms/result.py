@@ -1,0 +1,126 @@
+"""What both jobs say about speech: one record per event, and its JSON on the wire (design.md, "The wire")."""
+
+from typing import NamedTuple
+
+import apache_beam as beam
+import msgspec
+from apache_beam.coders import RowCoder
+
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
+
+RESULTS = "results"
+"""The output tag of Result records."""
+ENHANCED = "enhanced"
+"""The output tag of clean audio."""
+
+NO_UTTERANCE = -1
+"""The utterance of a result that is about the whole session."""
+
+
+class Heard(NamedTuple):
+    """What a result says about the session it belongs to, besides the event itself.
+
+    incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
+    a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
+    far; gaps, duplicates: chunks that never came, chunks that came twice; captured_ms: the capture time of the last
+    sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock.
+    """
+
+    session: str
+    incarnation: int
+    sample_rate_hz: int
+    audio_ms: int
+    gaps: int = 0
+    duplicates: int = 0
+    captured_ms: int | None = None
+
+
+class Result(NamedTuple):
+    """One event of a session. `result_id` is the same on every replay: keep one row per id.
+
+    type: speech_begin, speech_end, partial, final or session_end. utterance counts from 0 within the session and is -1
+    at session_end; revision counts within an utterance, a final has the highest. reason: what ended the speech
+    (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty otherwise.
+    """
+
+    result_id: str
+    session: str
+    utterance: int
+    revision: int
+    type: str
+    text: str
+    words: list[Word]
+    start_ms: int
+    end_ms: int
+    audio_ms: int
+    model: str
+    device: str
+    gaps: int
+    duplicates: int
+    reason: str
+    captured_ms: int | None
+
+
+def samples_to_ms(samples: int, sample_rate_hz: int) -> int:
+    """Gives a position or a length in ms, rounded to the nearest."""
+    return (2000 * samples + sample_rate_hz) // (2 * sample_rate_hz)
+
+
+def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
+    """Gives the result of an event; None for Enhanced, which is audio and goes another way."""
+    match event:
+        case SpeechBegin(utterance, start):
+            return _result(heard, made_by, "speech_begin", utterance, "begin", start, start)
+        case SpeechEnd(utterance, start, end, reason):
+            return _result(heard, made_by, "speech_end", utterance, "end", start, end)._replace(reason=reason)
+        case Partial(utterance, revision, text, start, end):
+            result = _result(heard, made_by, "partial", utterance, str(revision), start, end)
+            return result._replace(revision=revision, text=text)
+        case Final(utterance, revision, text, words, _, start, end):
+            result = _result(heard, made_by, "final", utterance, str(revision), start, end)
+            return result._replace(revision=revision, text=text, words=list(words))
+        case Enhanced():
+            return None
+
+
+def session_end(heard: Heard, made_by: MadeBy, reason: str) -> Result:
+    """Gives the result that says a session has ended, after its last final; start to end is all of its audio."""
+    ended = _result(heard, made_by, "session_end", NO_UTTERANCE, "end", 0, 0)
+    return ended._replace(end_ms=heard.audio_ms, reason=reason)
+
+
+def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
+    """Gives the wire form. latency_ms is measured here, from the capture of the last sample to `now_ms`, or null."""
+    fields = result._asdict()
+    captured_ms = fields.pop("captured_ms")
+    fields["words"] = [word._asdict() for word in result.words]
+    fields["latency_ms"] = None if now_ms is None or captured_ms is None else now_ms - captured_ms
+    return msgspec.json.encode(fields)
+
+
+def _result(
+    heard: Heard, made_by: MadeBy, type_: str, utterance: int, step: str, start_samples: int, end_samples: int
+) -> Result:
+    return Result(
+        # The last three parts hold no slash, so the id is unique whatever the session is called.
+        result_id=f"{heard.session}/{heard.incarnation}/{utterance}/{step}",
+        session=heard.session,
+        utterance=utterance,
+        revision=0,
+        type=type_,
+        text="",
+        words=[],
+        start_ms=samples_to_ms(start_samples, heard.sample_rate_hz),
+        end_ms=samples_to_ms(end_samples, heard.sample_rate_hz),
+        audio_ms=heard.audio_ms,
+        model=made_by.model,
+        device=made_by.device,
+        gaps=heard.gaps,
+        duplicates=heard.duplicates,
+        reason="",
+        captured_ms=heard.captured_ms,
+    )
+
+
+beam.coders.registry.register_coder(Word, RowCoder)
+beam.coders.registry.register_coder(Result, RowCoder)
