@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# A one-node Kafka broker on loopback, for development, tests and the demo. Needs Java 17 and, once, Maven.
+#
+#   deploy/kafka.sh fetch                             fetch the broker's jars into the cache
+#   deploy/kafka.sh start  [--port P] [--data DIR]    start it and wait until it answers (fetches first if need be)
+#   deploy/kafka.sh status [--port P] [--data DIR]    exit 0 if it runs, 3 if not
+#   deploy/kafka.sh stop   [--port P] [--data DIR]    stop it; ends only the process that `start` has written down
+#
+# Two brokers need two ports (P and P+1 are used) and two data folders. Environment: UNISON_CACHE, UNISON_KAFKA_PORT,
+# UNISON_KAFKA_DATA, UNISON_KAFKA_HEAP, UNISON_KAFKA_START_SECONDS. Topics are never created by themselves.
+set -euo pipefail
+
+VERSION=4.1.1
+SLF4J_VERSION=1.7.36
+CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
+HOME_DIR="$CACHE/kafka-$VERSION"
+LIBS="$HOME_DIR/libs"
+PORT="${UNISON_KAFKA_PORT:-19092}"
+DATA="${UNISON_KAFKA_DATA:-}"
+HEAP="${UNISON_KAFKA_HEAP:-512m}"
+START_SECONDS="${UNISON_KAFKA_START_SECONDS:-60}"
+
+say() { echo "kafka.sh: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+need() {
+  command -v "$1" >/dev/null || fail "$1 is missing; install it with: apt-get install openjdk-17-jre-headless maven"
+}
+
+fetch() {
+  if [[ -d "$LIBS" ]]; then return; fi
+  need java
+  need mvn
+  mkdir -p "$HOME_DIR"
+  local work
+  work="$(mktemp -d "$HOME_DIR/fetch.XXXXXX")"
+  cat >"$work/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>unison</groupId><artifactId>kafka-libs</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>$VERSION</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>$SLF4J_VERSION</version>
+    </dependency>
+  </dependencies>
+</project>
+POM
+  say "fetching Kafka $VERSION with Maven (40 MB, once) into $LIBS"
+  if ! (cd "$work" && mvn -q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$work/libs") \
+    >"$HOME_DIR/fetch.log" 2>&1; then
+    tail -n 20 "$HOME_DIR/fetch.log" >&2
+    fail "Maven could not fetch Kafka $VERSION; its output is in $HOME_DIR/fetch.log"
+  fi
+  # A rename is whole or not at all: a fetch that is broken off is done again, and two at the same time do not mix.
+  mv -T "$work/libs" "$LIBS" 2>/dev/null || [[ -d "$LIBS" ]]
+  rm -rf "$work"
+}
+
+# The process that `start` has written down, if it still is that broker and not a stranger with a reused number.
+running_pid() {
+  local pid
+  [[ -f "$DATA/broker.pid" ]] || return 1
+  pid="$(cat "$DATA/broker.pid")"
+  [[ -n "$pid" ]] && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF "$DATA/server.properties" || return 1
+  echo "$pid"
+}
+
+configure() {
+  cat >"$DATA/server.properties" <<PROPERTIES
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$((PORT + 1))
+listeners=PLAINTEXT://127.0.0.1:$PORT,CONTROLLER://127.0.0.1:$((PORT + 1))
+advertised.listeners=PLAINTEXT://127.0.0.1:$PORT
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs=$DATA/log
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+PROPERTIES
+}
+
+start() {
+  local pid
+  if pid="$(running_pid)"; then
+    grep -q "^advertised.listeners=PLAINTEXT://127.0.0.1:$PORT$" "$DATA/server.properties" ||
+      fail "$DATA belongs to a broker that runs on another port (process $pid); give another --data"
+    say "already running on 127.0.0.1:$PORT (process $pid)"
+    return
+  fi
+  need java
+  fetch
+  if (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then
+    fail "port $PORT is taken by another program; give another one with --port"
+  fi
+  mkdir -p "$DATA"
+  configure
+  if [[ ! -f "$DATA/log/meta.properties" ]]; then
+    java -cp "$LIBS/*" kafka.tools.StorageTool format -t "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" \
+      -c "$DATA/server.properties" >"$DATA/format.log" 2>&1 ||
+      fail "the data folder could not be formatted: $(tail -n 3 "$DATA/format.log")"
+  fi
+  # setsid: a Ctrl-C in the terminal reaches the caller, which then stops the broker in good order.
+  setsid java "-Xmx$HEAP" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+    -Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info \
+    -cp "$LIBS/*" kafka.Kafka "$DATA/server.properties" >"$DATA/broker.log" 2>&1 </dev/null &
+  pid=$!
+  echo "$pid" >"$DATA/broker.pid"
+  local deadline=$((SECONDS + START_SECONDS))
+  until grep -q "Kafka Server started" "$DATA/broker.log" && (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; do
+    kill -0 "$pid" 2>/dev/null || fail "the broker ended while starting: $(tail -n 5 "$DATA/broker.log")"
+    if ((SECONDS >= deadline)); then
+      stop
+      fail "the broker did not answer within $START_SECONDS s; its output is in $DATA/broker.log"
+    fi
+    sleep 0.1
+  done
+  say "running on 127.0.0.1:$PORT (process $pid, data in $DATA)"
+}
+
+stop() {
+  local pid
+  if ! pid="$(running_pid)"; then
+    say "not running"
+    return
+  fi
+  kill "$pid" 2>/dev/null || true
+  local deadline=$((SECONDS + 20))
+  while kill -0 "$pid" 2>/dev/null; do
+    # A broker that has just started can be deaf to the first signal.
+    ((SECONDS < deadline)) || kill -9 "$pid" 2>/dev/null || true
+    sleep 0.1
+  done
+  rm -f "$DATA/broker.pid"
+  say "stopped"
+}
+
+status() {
+  local pid
+  if pid="$(running_pid)"; then
+    say "running on 127.0.0.1:$PORT (process $pid, data in $DATA)"
+  else
+    say "not running"
+    exit 3
+  fi
+}
+
+command="${1:-}"
+shift || true
+while (($#)); do
+  case "$1" in
+    --port) PORT="${2:?--port needs a number}"; shift 2 ;;
+    --data) DATA="${2:?--data needs a folder}"; shift 2 ;;
+    *) fail "unknown argument '$1'; see the head of this file" ;;
+  esac
+done
+DATA="${DATA:-$CACHE/kafka-data-$PORT}"
+[[ "$DATA" = /* ]] || DATA="$PWD/$DATA"
+case "$command" in
+  fetch | start | stop | status) "$command" ;;
+  *) fail "give one of: fetch, start, status, stop" ;;
+esac

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds Prism, Beam's local runner for streams, with Go and prints the path of the program. Once: about 2 minutes.
+#
+#   deploy/prism.sh [VERSION]      VERSION of the Beam SDK; by default that of the installed apache_beam
+#
+# The program is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION/prism, where pipelines.streaming looks.
+set -euo pipefail
+
+CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
+PYTHON="${PYTHON:-python}"
+
+fail() { echo "prism.sh: $*" >&2; exit 1; }
+
+version="${1:-}"
+if [[ -z "$version" ]]; then
+  version="$("$PYTHON" -c 'from importlib.metadata import version; print(version("apache-beam"))' 2>/dev/null)" ||
+    fail "apache-beam is not installed for '$PYTHON'; set PYTHON, or give the version as an argument"
+fi
+bin="$CACHE/prism-$version"
+if [[ ! -x "$bin/prism" ]]; then
+  command -v go >/dev/null || fail "go is missing; install Go 1.22 or newer (apt-get install golang, or https://go.dev/dl)"
+  mkdir -p "$bin"
+  echo "prism.sh: building Prism $version with Go (about 2 minutes, once)" >&2
+  build="$(mktemp -d "$bin/build.XXXXXX")"
+  trap 'rm -rf "$build"' EXIT
+  GOBIN="$build" go install "github.com/apache/beam/sdks/v2/go/cmd/prism@v$version" >"$bin/build.log" 2>&1 || {
+    tail -n 20 "$bin/build.log" >&2
+    fail "Prism could not be built; the output is in $bin/build.log"
+  }
+  # A rename is whole or not at all, also when two builds run at the same time.
+  mv "$build/prism" "$bin/prism"
+fi
+echo "$bin/prism"
