@@ -1,0 +1,146 @@
+"""Puts a recipe's stages together: cards, graphs, kernels, listeners; and gives them a fingerprint."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from model_runtime.card import (
+    ModelCard,
+    ProbabilityFraming,
+    SpectralFraming,
+    StreamingCtcFraming,
+    UtteranceCtcFraming,
+    load_card,
+)
+from model_runtime.continuous_listener import ContinuousListener
+from model_runtime.ctc import GreedyDecoder, PrefixBeamDecoder
+from model_runtime.ctc_encoder import StreamingCtcKernel, UtteranceCtcKernel
+from model_runtime.devices import RouteConfig
+from model_runtime.endpoint import EndpointRules
+from model_runtime.errors import ConfigError
+from model_runtime.frame_probability import ProbabilityKernel
+from model_runtime.frozen_state import FINGERPRINT_BYTES
+from model_runtime.graph import Graph
+from model_runtime.lexicon import Lexicon
+from model_runtime.recipe import AsrConfig, Recipe
+from model_runtime.recognizer import Recognizer, StreamingRecognizer, UtteranceRecognizer
+from model_runtime.segmenter import Segmenter
+from model_runtime.spectral import Denoiser, SpectralKernel
+from model_runtime.vad_listener import VadListener
+from model_runtime.words import WordTimes
+
+# A recogniser without a vad and without blocks of its own is fed this often, and so are its endpoint rules.
+_UTTERANCE_BLOCK_MS = 100
+
+
+T = TypeVar("T")
+
+
+class LoadedModel(NamedTuple):
+    """One stage's card with its graphs, as they run."""
+
+    stage: str
+    card: ModelCard
+    graphs: tuple[Graph, ...]
+
+
+class Assembly(NamedTuple):
+    """A recipe ready to run."""
+
+    sample_rate_hz: int
+    models: tuple[LoadedModel, ...]
+    denoiser: Denoiser | None
+    vad_listener: VadListener | None
+    continuous_listener: ContinuousListener | None
+    fingerprint: bytes
+
+
+def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
+    """Loads every model of a recipe.
+
+    Raises:
+        ModelError, ConfigError, DeviceError: a model, a card or the route is refused; the message says where and why.
+    """
+    models = {model.stage: model for model in _load_models(recipe, route)}
+    rates = {model.card.name: model.card.sample_rate_hz for model in models.values()}
+    if len(set(rates.values())) > 1:
+        raise ConfigError(f"recipe {recipe.name}: the models of one recipe must share a sample_rate_hz, got {rates}")
+    rate_hz = next(iter(rates.values()))
+    denoise, vad, asr = (models.get(stage) for stage in ("denoise", "vad", "asr"))
+    denoiser = None
+    if denoise is not None:
+        denoiser = Denoiser(SpectralKernel(_framing(denoise, SpectralFraming), denoise.graphs))
+    vad_listener = continuous = recognizer = None
+    if asr is not None and recipe.asr is not None:
+        recognizer = _recognizer(asr, recipe.asr)
+    if vad is not None and recipe.vad is not None:
+        kernel = ProbabilityKernel(_framing(vad, ProbabilityFraming), vad.graphs[0])
+        vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
+    elif asr is not None and recognizer is not None:
+        rules = EndpointRules(recipe.endpoint, rate_hz)
+        continuous = ContinuousListener(recognizer, _word_times(asr.card), rules, _block_samples(asr.card))
+    fingerprint = _fingerprint(recipe, models)
+    return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, fingerprint)
+
+
+def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
+    for stage in ("denoise", "vad", "asr"):
+        config = getattr(recipe, stage)
+        if config is None:
+            continue
+        card = load_card(config.model)
+        if card.task != stage:
+            raise ConfigError(
+                f"recipe {recipe.name}: {stage}.model must be a {stage} model, {card.name} is {card.task}"
+            )
+        sizes = None if card.batch_sizes == "any" else card.batch_sizes
+        graphs = tuple(
+            Graph.load(card.paths(binding.role), binding, card.signature, route, sizes) for binding in card.graphs
+        )
+        yield LoadedModel(stage, card, graphs)
+
+
+def _recognizer(asr: LoadedModel, config: AsrConfig) -> Recognizer:
+    card, framing = asr.card, asr.card.parsed_framing()
+    lexicon = Lexicon(card.lexicon, card.tokens)
+    decoder = GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
+    times = _word_times(card)
+    if isinstance(framing, UtteranceCtcFraming):
+        return UtteranceRecognizer(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
+    kernel = StreamingCtcKernel(_framing(asr, StreamingCtcFraming), *asr.graphs)
+    interval = config.partial_interval_ms * card.sample_rate_hz // 1000
+    return StreamingRecognizer(kernel, decoder, times, interval)
+
+
+def _word_times(card: ModelCard) -> WordTimes:
+    framing = card.parsed_framing()
+    if not isinstance(framing, StreamingCtcFraming | UtteranceCtcFraming):
+        raise ConfigError(f"{card.name}: words need a CTC model, got kind {card.kind}")
+    return WordTimes(card.tokens, framing.frame_samples, framing.delay_samples, card.sample_rate_hz)
+
+
+def _block_samples(card: ModelCard) -> int:
+    framing = card.parsed_framing()
+    if isinstance(framing, StreamingCtcFraming):
+        return framing.block_samples
+    return card.sample_rate_hz * _UTTERANCE_BLOCK_MS // 1000
+
+
+def _framing(model: LoadedModel, kind: type[T]) -> T:
+    framing = model.card.parsed_framing()
+    if not isinstance(framing, kind):
+        raise ConfigError(f"{model.card.name}: a {model.stage} stage needs {kind.__name__}, got {model.card.kind}")
+    return framing
+
+
+def _fingerprint(recipe: Recipe, models: dict[str, LoadedModel]) -> bytes:
+    """Differs with anything that a frozen state depends on: the recipe's rules, the cards, the very files."""
+    digest = hashlib.sha256(msgspec.json.encode(recipe))
+    for model in models.values():
+        digest.update(msgspec.json.encode((model.card.framing, model.card.graphs, model.card.tokens)))
+        for binding, graph in zip(model.card.graphs, model.graphs, strict=True):
+            path = model.card.paths(binding.role)[graph.variant]
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()[:FINGERPRINT_BYTES]

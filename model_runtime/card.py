@@ -1,0 +1,180 @@
+"""Model cards: the YAML that tells everything about a model but its weights, so a model is added without code."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import yaml
+
+from model_runtime.errors import ConfigError, ModelError
+from model_runtime.graph import GraphBinding
+
+PACKAGE_MODELS = Path(__file__).parent / "models"
+
+Task = Literal["denoise", "vad", "asr"]
+Kind = Literal["spectral", "frame_probability", "streaming_ctc", "utterance_ctc"]
+KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
+    "denoise": ("spectral",),
+    "vad": ("frame_probability",),
+    "asr": ("streaming_ctc", "utterance_ctc"),
+}
+
+
+class SpectralFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a denoiser cuts audio into spectra; the FFT is done outside its graphs."""
+
+    window_samples: int
+    hop_samples: int
+    frames_per_call: int = 1
+    window: Literal["rectangular", "sqrt_hann"] = "rectangular"
+    feature: Literal["magnitude", "log_magnitude"] = "magnitude"
+    # log_magnitude is log(max(magnitude, floor)) * scale + offset.
+    feature_floor: float = 1e-5
+    feature_scale: float = 1.0
+    feature_offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        _at_least("frames_per_call", self.frames_per_call, 1)
+        _at_least("hop_samples", self.hop_samples, 1)
+        if self.window_samples % self.hop_samples:
+            raise ValueError(
+                f"window_samples must be a multiple of hop_samples, got {self.window_samples} and {self.hop_samples}"
+            )
+
+
+class ProbabilityFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a voice activity model is fed: blocks of new samples, each behind the last samples before it."""
+
+    block_samples: int
+    context_samples: int = 0
+
+    def __post_init__(self) -> None:
+        _at_least("block_samples", self.block_samples, 1)
+        _at_least("context_samples", self.context_samples, 0)
+
+
+class StreamingCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a streaming recogniser is fed, and how its frames lie in time."""
+
+    block_samples: int
+    context_samples: int
+    frame_samples: int
+    # Zeros appended at the end of an utterance, so that the last word comes out of the model.
+    tail_samples: int = 0
+    # How far a token's spike lags behind the end of its sound, taken off word times.
+    delay_samples: int = 0
+
+    def __post_init__(self) -> None:
+        _at_least("block_samples", self.block_samples, 1)
+        _at_least("context_samples", self.context_samples, 0)
+        _at_least("tail_samples", self.tail_samples, 0)
+        if self.frame_samples < 1 or self.block_samples % self.frame_samples:
+            raise ValueError(
+                f"block_samples must be a multiple of frame_samples, got {self.block_samples} and {self.frame_samples}"
+            )
+
+
+class UtteranceCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a full-context recogniser is fed: a whole utterance, padded with zeros to a multiple of samples."""
+
+    pad_multiple_samples: int
+    frame_samples: int
+    context_samples: int = 0
+    delay_samples: int = 0
+
+    def __post_init__(self) -> None:
+        _at_least("pad_multiple_samples", self.pad_multiple_samples, 1)
+        _at_least("frame_samples", self.frame_samples, 1)
+        _at_least("context_samples", self.context_samples, 0)
+
+
+Framing = SpectralFraming | ProbabilityFraming | StreamingCtcFraming | UtteranceCtcFraming
+_FRAMING: dict[str, type] = {
+    "spectral": SpectralFraming,
+    "frame_probability": ProbabilityFraming,
+    "streaming_ctc": StreamingCtcFraming,
+    "utterance_ctc": UtteranceCtcFraming,
+}
+
+
+class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One model. `folder` is where its card lies; file names are relative to it."""
+
+    name: str
+    version: str
+    task: Task
+    kind: Kind
+    sample_rate_hz: int
+    variants: dict[str, dict[str, str]]
+    graphs: tuple[GraphBinding, ...]
+    framing: dict[str, object]
+    licence: str = ""
+    source: str = ""
+    data: str = ""
+    # The signature that names the tensors; None where the file has none and tensor names are used.
+    signature: str | None = None
+    # Batch sizes that the graphs accept: "any", or a list.
+    batch_sizes: Literal["any"] | tuple[int, ...] = "any"
+    # asr only. tokens[0] is the blank; "▁" marks a word's start.
+    tokens: tuple[str, ...] = ()
+    lexicon: dict[str, tuple[str, ...]] = {}
+    quality: dict[str, object] = {}
+    folder: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS_BY_TASK[self.task]:
+            raise ValueError(f"kind of a {self.task} model must be one of {KINDS_BY_TASK[self.task]}, got {self.kind}")
+        if not self.variants:
+            raise ValueError("variants must name at least one variant, got none")
+        roles = [graph.role for graph in self.graphs]
+        for variant, files in self.variants.items():
+            if sorted(files) != sorted(roles):
+                raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
+        if self.task == "asr" and len(self.tokens) < 2:
+            raise ValueError(f"tokens of an asr model must be at least 2, got {len(self.tokens)}")
+        for word, pieces in self.lexicon.items():
+            unknown = [piece for piece in pieces if piece not in self.tokens]
+            if unknown:
+                raise ValueError(f"lexicon.{word} has pieces that are not in tokens: {unknown}")
+
+    def parsed_framing(self) -> Framing:
+        """Gives the framing of this card's kind."""
+        framing: Framing = msgspec.convert(self.framing, _FRAMING[self.kind])
+        return framing
+
+    def paths(self, role: str) -> dict[str, Path]:
+        """Gives variant -> file of the graph with this role."""
+        return {variant: Path(self.folder) / files[role] for variant, files in self.variants.items()}
+
+
+def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS,)) -> ModelCard:
+    """Gives the card of a model by its name (a folder below one of `folders`) or by the path of its card or folder.
+
+    Raises:
+        ModelError: there is no such model; the message lists those that are.
+        ConfigError: the card is wrong; the message gives the path and the field.
+    """
+    path = _find(name, folders)
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        card = msgspec.convert({**(raw or {}), "folder": str(path.parent)}, ModelCard)
+        card.parsed_framing()
+    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return card
+
+
+def _find(name: str, folders: tuple[Path, ...]) -> Path:
+    direct = Path(name)
+    candidates = [direct, direct / "card.yaml"] if direct.is_absolute() or len(direct.parts) > 1 else []
+    candidates += [folder / name / "card.yaml" for folder in folders]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    known = sorted(card.parent.name for folder in folders for card in folder.glob("*/card.yaml"))
+    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}")
+
+
+def _at_least(field: str, value: int, bound: int) -> None:
+    if value < bound:
+        raise ValueError(f"{field} must be >= {bound}, got {value}")

@@ -1,0 +1,164 @@
+"""CTC decoding step by step: greedy, and prefix beam search bound to a lexicon.
+
+Prefix beam search after Hannun et al., 2014, "First-Pass Large Vocabulary Continuous Speech Recognition using
+Bi-Directional Recurrent DNNs" (https://arxiv.org/abs/1408.2873), without a language model. Both decoders are pure:
+`advance` gives a new state, so a decoder's memory is frozen and carried like any other state.
+"""
+
+import math
+
+import msgspec
+import numpy as np
+
+from model_runtime.lexicon import Lexicon
+
+_MINUS_INFINITY = -math.inf
+# Tokens less likely than this (natural log) do not extend a hypothesis: nine of ten frames are sure blanks.
+_TOKEN_PRUNING = -7.0
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """A decoded token: its id, the frame of its peak, its last frame, and its log probability at the peak."""
+
+    id: int
+    peak_frame: int
+    last_frame: int
+    log_prob: float
+
+
+Tokens = tuple[Token, ...]
+
+
+class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
+    """One text so far, with the log probabilities of its alignments that end in blank and in its last token."""
+
+    tokens: Tokens
+    node: int
+    blank: float
+    non_blank: float
+
+    def score(self) -> float:
+        """Gives the log probability of all alignments together."""
+        return _log_add(self.blank, self.non_blank)
+
+
+class DecoderState(msgspec.Struct, frozen=True, array_like=True):
+    """Frames seen, the token of the last frame (greedy), and the hypotheses, best first."""
+
+    frames: int
+    last_id: int
+    hypotheses: tuple[Hypothesis, ...]
+
+    def tokens(self) -> Tokens:
+        """Gives the tokens of the best hypothesis."""
+        return self.hypotheses[0].tokens
+
+
+# The state of a new utterance, for both decoders.
+START = DecoderState(0, 0, (Hypothesis((), 0, 0.0, _MINUS_INFINITY),))
+
+
+class GreedyDecoder:
+    """The best token of every frame, repeats merged, blanks (id 0) dropped."""
+
+    def advance(self, state: DecoderState, log_probs: np.ndarray) -> DecoderState:
+        """Takes log probabilities [frames, tokens]."""
+        tokens = list(state.tokens())
+        last_id, frame = state.last_id, state.frames
+        for best, row in zip(log_probs.argmax(axis=1).tolist(), log_probs, strict=True):
+            if best:
+                log_prob = min(float(row[best]), 0.0)
+                if best != last_id:
+                    tokens.append(Token(best, frame, frame, log_prob))
+                else:
+                    tokens[-1] = _prolonged(tokens[-1], frame, log_prob)
+            last_id = best
+            frame += 1
+        return DecoderState(frame, last_id, (Hypothesis(tuple(tokens), 0, 0.0, _MINUS_INFINITY),))
+
+    def finish(self, state: DecoderState) -> Tokens:
+        """Gives the tokens of the whole utterance."""
+        return state.tokens()
+
+
+class PrefixBeamDecoder:
+    """The most probable texts over all their alignments; with a lexicon, only texts made of its words."""
+
+    def __init__(self, lexicon: Lexicon, beam: int) -> None:
+        self._lexicon = lexicon
+        self._beam = beam
+
+    def advance(self, state: DecoderState, log_probs: np.ndarray) -> DecoderState:
+        """Takes log probabilities [frames, tokens]."""
+        hypotheses, frame = state.hypotheses, state.frames
+        for row in log_probs.tolist():
+            candidates = [(i, min(p, 0.0)) for i, p in enumerate(row) if i and p > _TOKEN_PRUNING]
+            hypotheses = self._step(hypotheses, min(row[0], 0.0), candidates, frame)
+            frame += 1
+        return DecoderState(frame, 0, hypotheses)
+
+    def finish(self, state: DecoderState) -> Tokens:
+        """Gives the tokens of the best hypothesis that ends with a whole word, else of the best one cut to one."""
+        for hypothesis in state.hypotheses:
+            if self._lexicon.is_whole(hypothesis.node):
+                return hypothesis.tokens
+        tokens = state.tokens()
+        return tokens[: self._lexicon.longest_whole([token.id for token in tokens])]
+
+    def _step(
+        self, hypotheses: tuple[Hypothesis, ...], blank: float, candidates: list[tuple[int, float]], frame: int
+    ) -> tuple[Hypothesis, ...]:
+        if not candidates:
+            return tuple(Hypothesis(h.tokens, h.node, h.score() + blank, _MINUS_INFINITY) for h in hypotheses)
+        best = max(h.score() for h in hypotheses)
+        merged: dict[tuple[int, ...], Hypothesis] = {}
+        for h in hypotheses:
+            key = tuple([token.id for token in h.tokens])
+            score = h.score()
+            last = h.tokens[-1].id if h.tokens else 0
+            _merge(merged, key, h.tokens, h.node, score + blank, _MINUS_INFINITY)
+            for token, log_prob in candidates:
+                if token == last:
+                    stayed = h.tokens[:-1] + (_prolonged(h.tokens[-1], frame, log_prob),)
+                    _merge(merged, key, stayed, h.node, _MINUS_INFINITY, h.non_blank + log_prob)
+                extended = (h.blank if token == last else score) + log_prob
+                if extended <= best + 2 * _TOKEN_PRUNING:
+                    continue
+                node = self._lexicon.next_node(h.node, token)
+                if node is not None:
+                    tokens = h.tokens + (Token(token, frame, frame, log_prob),)
+                    _merge(merged, key + (token,), tokens, node, _MINUS_INFINITY, extended)
+        ranked = sorted(merged.items(), key=lambda item: (-item[1].score(), item[0]))
+        return tuple(hypothesis for _, hypothesis in ranked[: self._beam])
+
+
+def _merge(
+    merged: dict[tuple[int, ...], Hypothesis],
+    key: tuple[int, ...],
+    tokens: Tokens,
+    node: int,
+    blank: float,
+    non_blank: float,
+) -> None:
+    """Adds alignments to those of the same text; the times are those of the alignment with the likelier last token."""
+    old = merged.get(key)
+    if old is None:
+        merged[key] = Hypothesis(tokens, node, blank, non_blank)
+        return
+    # Equal texts are equally long, and one that was reached again has a last token.
+    likelier = bool(tokens) and tokens[-1].log_prob > old.tokens[-1].log_prob
+    merged[key] = Hypothesis(
+        tokens if likelier else old.tokens, node, _log_add(old.blank, blank), _log_add(old.non_blank, non_blank)
+    )
+
+
+def _prolonged(token: Token, frame: int, log_prob: float) -> Token:
+    if log_prob > token.log_prob:
+        return Token(token.id, frame, frame, log_prob)
+    return Token(token.id, token.peak_frame, frame, token.log_prob)
+
+
+def _log_add(a: float, b: float) -> float:
+    if a < b:
+        a, b = b, a
+    return a if b == _MINUS_INFINITY else a + math.log1p(math.exp(b - a))

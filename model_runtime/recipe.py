@@ -1,0 +1,131 @@
+"""Recipes: which stages run, with which models and rules."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import yaml
+
+from model_runtime.errors import ConfigError
+
+PACKAGE_RECIPES = Path(__file__).parent / "recipes"
+
+Hears = Literal["enhanced", "original"]
+
+
+def _within(field: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{field} must be {low}..{high}, got {value}")
+
+
+class DenoiseConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The denoise stage."""
+
+    model: str
+    # Emit Enhanced events; False where only later stages use the clean audio.
+    emit: bool = True
+
+
+class VadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The vad stage: from speech probabilities to utterances."""
+
+    model: str
+    # Which audio it hears: that of the denoise stage, or the session's own.
+    hears: Hears = "enhanced"
+    # Probability 0..1 at which a frame counts as speech, and below which speech stops.
+    threshold: float = 0.5
+    stop_threshold: float = 0.35
+    # ms of speech before an utterance begins; shorter bursts are not speech.
+    min_speech_ms: int = 60
+    # ms of audio kept before the first and after the last speech frame.
+    pad_before_ms: int = 300
+    pad_after_ms: int = 200
+
+    def __post_init__(self) -> None:
+        _within("threshold", self.threshold, 0.0, 1.0)
+        _within("stop_threshold", self.stop_threshold, 0.0, self.threshold)
+        _within("min_speech_ms", self.min_speech_ms, 0, 5_000)
+        _within("pad_before_ms", self.pad_before_ms, 0, 2_000)
+        _within("pad_after_ms", self.pad_after_ms, 0, 2_000)
+
+
+class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The three rules that end an utterance (those of Kaldi and sherpa)."""
+
+    # Rule 1: ms of silence while nothing has been said yet. Only a recipe without a vad waits for it.
+    silence_before_speech_ms: int = 5_000
+    # Rule 2: ms of silence after speech.
+    silence_after_speech_ms: int = 800
+    # Rule 3: ms that an utterance lasts at most.
+    max_utterance_ms: int = 20_000
+
+    def __post_init__(self) -> None:
+        _within("silence_before_speech_ms", self.silence_before_speech_ms, 100, 600_000)
+        _within("silence_after_speech_ms", self.silence_after_speech_ms, 100, 60_000)
+        _within("max_utterance_ms", self.max_utterance_ms, 1_000, 60_000)
+
+
+class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The asr stage."""
+
+    model: str
+    hears: Hears = "enhanced"
+    decoder: Literal["greedy", "prefix_beam"] = "prefix_beam"
+    # Hypotheses that the prefix beam keeps.
+    beam: int = 8
+    # ms of an utterance between two partials; 0 for none.
+    partial_interval_ms: int = 100
+
+    def __post_init__(self) -> None:
+        _within("beam", self.beam, 1, 64)
+        _within("partial_interval_ms", self.partial_interval_ms, 0, 60_000)
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Stages in the order in which audio passes them; any may be absent, but not all."""
+
+    name: str
+    denoise: DenoiseConfig | None = None
+    vad: VadConfig | None = None
+    asr: AsrConfig | None = None
+    endpoint: EndpointConfig = EndpointConfig()
+
+    def __post_init__(self) -> None:
+        if self.denoise is None and self.vad is None and self.asr is None:
+            raise ValueError("a recipe needs at least one of denoise, vad, asr; got none")
+
+
+def load_recipe(recipe: str | Path | Recipe) -> Recipe:
+    """Gives a recipe by the name of a packaged one, or from a YAML file.
+
+    Model names in a file that hold a separator are paths relative to that file.
+
+    Raises:
+        ConfigError: there is no such recipe, or it is wrong; the message gives path and field.
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    path = Path(recipe)
+    packaged = PACKAGE_RECIPES / f"{recipe}.yaml"
+    if path.suffix not in (".yaml", ".yml") and packaged.is_file():
+        path = packaged
+    if not path.is_file():
+        known = sorted(file.stem for file in PACKAGE_RECIPES.glob("*.yaml"))
+        raise ConfigError(f"no recipe {str(recipe)!r}: not a YAML file, and not one of {known}")
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return msgspec.convert(_with_absolute_models(raw, path.parent), Recipe)
+    except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _with_absolute_models(raw: object, folder: Path) -> object:
+    if not isinstance(raw, dict):
+        return raw
+    return {key: _with_absolute_model(value, folder) for key, value in raw.items()}
+
+
+def _with_absolute_model(stage: object, folder: Path) -> object:
+    if isinstance(stage, dict) and isinstance(stage.get("model"), str) and "/" in stage["model"]:
+        return {**stage, "model": str((folder / stage["model"]).resolve())}
+    return stage

@@ -1,0 +1,114 @@
+"""Listening with a voice activity model: it cuts the session into utterances, and the recogniser hears only those."""
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from model_runtime.calls import Call, States, Steps
+from model_runtime.frame_probability import ProbabilityKernel
+from model_runtime.recognizer import Recognizer, UtteranceState
+from model_runtime.records import Event, SpeechBegin, SpeechEnd
+from model_runtime.segmenter import Begin, End, Segmenter, SegmentState
+
+
+class VadListenerState(msgspec.Struct, frozen=True, array_like=True):
+    """Where a session stands; audio is float32 at the models' rate, positions are its samples."""
+
+    received: int
+    # The model's context, then the samples that do not fill its block yet.
+    pending: np.ndarray
+    # The recogniser's audio up to `received`, as far back as an utterance may still begin.
+    recent: np.ndarray
+    states: States
+    segment: SegmentState
+    utterance: UtteranceState | None = None
+    # How far the open utterance has been given to the recogniser.
+    heard: int = 0
+
+
+class VadListener:
+    """The vad stage, and the asr stage behind it where the recipe has one."""
+
+    def __init__(self, kernel: ProbabilityKernel, segmenter: Segmenter, recognizer: Recognizer | None) -> None:
+        self._kernel = kernel
+        self._segmenter = segmenter
+        self._recognizer = recognizer
+        self._block = kernel.framing.block_samples
+        self._context = kernel.framing.context_samples
+        self._lookback = segmenter.lookback_samples(self._block)
+
+    def start(self) -> VadListenerState:
+        """Gives the state of a new session."""
+        context, nothing = np.zeros(self._context, np.float32), np.zeros(0, np.float32)
+        return VadListenerState(0, context, nothing, self._kernel.initial_states(), SegmentState())
+
+    def push(
+        self, state: VadListenerState, vad_audio: np.ndarray, asr_audio: np.ndarray, events: list[Event]
+    ) -> Steps[VadListenerState]:
+        """Takes equally long audio for the vad and for the recogniser; appends what it gives rise to."""
+        state = replace(
+            state,
+            received=state.received + len(vad_audio),
+            pending=np.concatenate((state.pending, vad_audio)),
+            recent=np.concatenate((state.recent, asr_audio)) if self._recognizer else state.recent,
+        )
+        while len(state.pending) >= self._context + self._block:
+            state = yield from self._judge_block(state, events)
+        return replace(state, pending=state.pending.copy(), recent=state.recent.copy())
+
+    def finish(self, state: VadListenerState, events: list[Event]) -> Steps[VadListenerState]:
+        """Ends the session: the rest is judged behind zeros, and an open utterance ends with the stream."""
+        rest = len(state.pending) - self._context
+        if rest:
+            zeros = np.zeros(self._block - rest, np.float32)
+            state = replace(state, pending=np.concatenate((state.pending, zeros)))
+            state = yield from self._judge_block(state, events)
+        segment, end = self._segmenter.finish(state.segment, state.received)
+        state = replace(state, segment=segment)
+        if end is not None:
+            state = yield from self._close(state, end, state.received, events)
+        return state
+
+    def _judge_block(self, state: VadListenerState, events: list[Event]) -> Steps[VadListenerState]:
+        """Takes the first block off `pending`; frames that begin behind the last received sample do not count."""
+        row = (state.pending[: self._context + self._block], state.states)
+        probabilities, states = yield Call(self._kernel, None, row)
+        frame = self._block // len(probabilities)
+        block_end = min(state.segment.position + self._block, state.received)
+        frames = -(-(block_end - state.segment.position) // frame)
+        state = replace(state, pending=state.pending[self._block :], states=states)
+        for probability in probabilities[:frames].tolist():
+            segment, change = self._segmenter.advance(state.segment, probability, frame)
+            state = replace(state, segment=segment)
+            if isinstance(change, Begin):
+                state = self._open(state, change, events)
+            elif isinstance(change, End):
+                state = yield from self._close(state, change, min(segment.position, block_end), events)
+        state = yield from self._hear(state, block_end, events)
+        keep = state.received - block_end + self._lookback
+        return replace(state, recent=state.recent[-keep:])
+
+    def _open(self, state: VadListenerState, begin: Begin, events: list[Event]) -> VadListenerState:
+        events.append(SpeechBegin(begin.utterance, begin.start))
+        if self._recognizer is None:
+            return state
+        return replace(state, utterance=self._recognizer.start(begin.utterance, begin.start), heard=begin.start)
+
+    def _hear(self, state: VadListenerState, now: int, events: list[Event]) -> Steps[VadListenerState]:
+        """Gives the recogniser the open utterance's audio up to position `now`."""
+        if state.utterance is None or self._recognizer is None:
+            return state
+        first = len(state.recent) - (state.received - state.heard)
+        audio = state.recent[first : first + now - state.heard]
+        utterance = yield from self._recognizer.push(state.utterance, audio, events)
+        return replace(state, utterance=utterance, heard=now)
+
+    def _close(self, state: VadListenerState, end: End, now: int, events: list[Event]) -> Steps[VadListenerState]:
+        """Ends the utterance, known at position `now`: the rest of its audio, SpeechEnd, Final."""
+        end_at = min(end.end, now)
+        state = yield from self._hear(state, now, events)
+        events.append(SpeechEnd(end.utterance, end.start, end_at, end.reason))
+        if state.utterance is not None and self._recognizer is not None:
+            final = yield from self._recognizer.finish(state.utterance, end_at, end.silence)
+            events.append(final)
+        return replace(state, utterance=None)
