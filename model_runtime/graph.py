@@ -1,0 +1,252 @@
+"""A graph that runs: named float arrays in and out, state handed through, on the best device that can be had."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from model_runtime.devices import CPU, DelegateError, RouteConfig, choose_variant, open_delegate, pin_cores
+from model_runtime.errors import ModelError
+from model_runtime.graph_binding import BoundGraph, GraphBinding, StatePair, bind_graph
+from model_runtime.graph_check import check_graph, explain_refusal
+from model_runtime.graph_file import read_graph_file
+from model_runtime.interpreter_pool import InterpreterPool, PrepareError
+from model_runtime.quantization import requantize_table
+
+__all__ = ["Graph", "GraphBinding", "StatePair"]
+
+_logger = logging.getLogger(__name__)
+
+States = tuple[np.ndarray, ...]
+
+
+class Graph:
+    """One graph of a model on one device. Holds no state of any stream; threads may share it.
+
+    Attributes:
+        device: where calls run now: a device name of the route, or "cpu".
+        reason: "" or why an earlier device of the route is not the one: delegate_missing, delegate_not_loadable,
+            delegate_no_entry_points, delegate_bad_option, delegate_prepare_failed, delegate_died.
+        variant: which variant's file runs; it never changes, since states belong to it.
+    """
+
+    def __init__(self, role: str, variant: str, bound: BoundGraph, route: RouteConfig) -> None:
+        self.device = CPU
+        self.reason = ""
+        self.variant = variant
+        self._role = role
+        self._route = route
+        self._bound = bound
+        self._has_batch_size = frozenset(bound.batch_sizes)
+        self._inputs = [
+            (port.name, port.numbers.quantize if port.numbers.scale else None, port.numbers.dtype)
+            for port in bound.inputs
+        ]
+        self._outputs = [(port.name, port.numbers.dequantize if port.numbers.scale else None) for port in bound.outputs]
+        self._states_from = len(bound.outputs)
+        tables = [
+            requantize_table(source.numbers, target.numbers)
+            for source, target in zip(bound.state_outputs, bound.state_inputs, strict=True)
+        ]
+        self._tables = [(pair, table) for pair, table in enumerate(tables) if table is not None]
+        self._lock = threading.Lock()
+        self._pool = InterpreterPool(bound, route.threads)
+
+    @classmethod
+    def load(
+        cls,
+        paths: Mapping[str, Path],
+        binding: GraphBinding,
+        signature: str | None = None,
+        route: RouteConfig | None = None,
+        batch_sizes: tuple[int, ...] | None = None,
+    ) -> "Graph":
+        """Gives a graph on the first device of the route that takes it.
+
+        Args:
+            paths: variant -> file; each device takes its own preferred variant.
+            binding: our names of the tensors.
+            signature: signature whose keys the binding means, None for the tensors' own names.
+            route: devices, variants, threads; the CPU with one thread when None.
+            batch_sizes: the sizes that the graph accepts, None for any (or the one that the file fixes).
+
+        Raises:
+            ModelError: the file is refused; path and reason.
+            DeviceError: the route refuses to fall back; device and reason.
+            ConfigError: the model has no variant that the route wants for a device, or cores are not available.
+        """
+        route = route or RouteConfig()
+        pin_cores(route.cores)
+        bound: dict[str, BoundGraph] = {}
+        reason = ""
+        for device in (*takewhile(lambda device: device != CPU, route.devices), CPU):
+            variant = choose_variant(paths, route, device)
+            if variant not in bound:
+                file = read_graph_file(Path(paths[variant]))
+                check_graph(file)
+                bound[variant] = bind_graph(file, binding, signature, batch_sizes)
+            graph = cls(binding.role, variant, bound[variant], route)
+            try:
+                graph._take_device(device)
+            except DelegateError as error:
+                if route.on_failure == "refuse":
+                    raise
+                reason = reason or error.reason
+                _logger.warning("graph %r (%s) is not run on %s", binding.role, paths[variant], error)
+            else:
+                break
+        graph.reason = reason
+        return graph
+
+    def _take_device(self, device: str) -> None:
+        """Makes the first interpreter, which is where the device, or the runtime on the CPU, refuses the file."""
+        if device != CPU:
+            config = self._route.delegates[device]
+            self._pool = InterpreterPool(self._bound, self._route.threads, lambda: open_delegate(device, config))
+        self.device = device
+        rows = self._bound.batch_sizes[0]
+        shapes = [(rows, *port.shape[1:]) for port in self._bound.inputs + self._bound.state_inputs]
+        lane = self._pool.lease(rows)
+        try:
+            # Open shapes are known at the first call only; until then the file is merely opened.
+            lane.prepare(shapes if all(-1 not in shape for shape in shapes) else [])
+        except PrepareError as error:
+            if device == CPU:
+                raise explain_refusal(self._bound.path, error) from error
+            raise DelegateError(device, "delegate_prepare_failed", str(error)) from error
+        self._pool.give_back(rows, lane)
+
+    def initial_states(self, n: int) -> States:
+        """Gives the states of n new streams: one array [n, ...] per pair, in native dtype, meaning zero."""
+        return tuple(port.numbers.zeros((n, *port.shape[1:])) for port in self._bound.state_inputs)
+
+    def input_shape(self, role: str) -> tuple[int, ...]:
+        """Gives the shape [n, ...] of an input, -1 where it is open."""
+        for port in self._bound.inputs:
+            if port.name == role:
+                return port.shape
+        raise KeyError(f"graph {self._role!r} has no input {role!r}; it has {[p.name for p in self._bound.inputs]}")
+
+    def warm_up(self, n: int = 1, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
+        """Runs once on zeros for n rows, so that the first real call pays nothing.
+
+        Args:
+            n: rows.
+            shapes: input -> shape without the batch, needed for inputs whose shape is open.
+        """
+        inputs = {
+            port.name: np.zeros((n, *((shapes or {}).get(port.name, port.shape[1:]))), dtype=np.float32)
+            for port in self._bound.inputs
+        }
+        self.run(inputs, self.initial_states(n))
+
+    def run(self, inputs: Mapping[str, np.ndarray], states: States = ()) -> tuple[dict[str, np.ndarray], States]:
+        """Gives the outputs by name and the next states; all are arrays of their own.
+
+        Any n goes: it is split and padded to the graph's batch sizes. The n rows do not influence each other.
+
+        Args:
+            inputs: one float32 array [n, ...] per input, by our name (integer inputs without a scale are cast).
+            states: what initial_states or the last call of the same stream gave; not changed.
+
+        Raises:
+            ModelError: an input's shape does not fit the file, or the runtime cannot compute it.
+            DeviceError: the device failed and the route refuses to fall back.
+        """
+        # Loop per input instead of a helper: this is called every 8 ms for every stream.
+        arrays = []
+        for name, quantize, dtype in self._inputs:
+            values = inputs[name]
+            if quantize is not None:
+                values = quantize(values)
+            elif values.dtype != dtype:
+                values = values.astype(dtype)
+            arrays.append(values)
+        arrays += states
+        rows = arrays[0].shape[0]
+        results = self._call(rows, arrays) if rows in self._has_batch_size else self._call_in_parts(rows, arrays)
+        outputs = {}
+        for (name, dequantize), stored in zip(self._outputs, results, strict=False):
+            outputs[name] = stored if dequantize is None else dequantize(stored)
+        new_states = results[self._states_from :]
+        for pair, table in self._tables:
+            new_states[pair] = table[new_states[pair].view(f"u{table.itemsize}")]
+        return outputs, tuple(new_states)
+
+    def _call(self, rows: int, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Calls an interpreter of exactly this batch size; a device that fails is replaced by the CPU."""
+        pool = self._pool
+        lane = pool.lease(rows)
+        try:
+            results = lane.call(arrays)
+        except (RuntimeError, ValueError, DelegateError) as error:
+            return self._call_again(pool, rows, arrays, error)
+        pool.give_back(rows, lane)
+        return results
+
+    def _call_in_parts(self, rows: int, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Splits the rows into batch sizes; the last part is padded with copies of its last row."""
+        if rows < 1:
+            raise ModelError(f"{self._bound.path}: graph {self._role!r} needs at least one row, got {rows}")
+        parts = []
+        start = 0
+        while start < rows:
+            left = rows - start
+            size = next((size for size in self._bound.batch_sizes if size >= left), self._bound.batch_sizes[-1])
+            taken = min(size, left)
+            part = [array[start : start + taken] for array in arrays]
+            if taken < size:
+                part = [np.concatenate([array, np.repeat(array[-1:], size - taken, axis=0)]) for array in part]
+            parts.append([result[:taken] for result in self._call(size, part)])
+            start += taken
+        return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+
+    def _call_again(
+        self, pool: InterpreterPool, rows: int, arrays: list[np.ndarray], error: Exception
+    ) -> list[np.ndarray]:
+        """Gives the same call's results from the CPU, where the graph then stays.
+
+        This is exact: the caller holds the states, and a failed call has changed none of the arrays.
+        """
+        failure = self._failure(error)
+        if pool.on_cpu or failure is None:
+            raise ModelError(f"{self._bound.path}: graph {self._role!r} cannot be computed: {error}") from error
+        if self._route.on_failure == "refuse":
+            raise failure from error
+        cpu = self._pool if self._pool is not pool else InterpreterPool(self._bound, self._route.threads)
+        lane = cpu.lease(rows)
+        try:
+            results = lane.call(arrays)
+        except RuntimeError as cpu_error:
+            message = f"{self._bound.path}: graph {self._role!r} cannot be computed, on the CPU neither: {cpu_error}"
+            raise ModelError(message) from cpu_error
+        cpu.give_back(rows, lane)
+        with self._lock:
+            first = self._pool is pool
+            if first:
+                self._pool, self.device, self.reason = cpu, CPU, failure.reason
+                pool.clear()
+        if first:
+            _logger.warning("graph %r (%s) goes on on the CPU: %s", self._role, self._bound.path, failure)
+        return results
+
+    def _failure(self, error: Exception) -> DelegateError | None:
+        """Gives what an error of a call says about the device, None when it is about the arrays."""
+        if isinstance(error, DelegateError):
+            return error
+        if isinstance(error, PrepareError):
+            return DelegateError(self.device, "delegate_prepare_failed", str(error))
+        if isinstance(error, RuntimeError):
+            return DelegateError(self.device, "delegate_died", " ".join(str(error).split()))
+        return None
+
+    def close(self) -> None:
+        """Drops the idle interpreters; a later call makes new ones."""
+        self._pool.clear()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Graph cannot be pickled: it holds interpreters; load it where it is used (DoFn.setup)")

@@ -1,0 +1,128 @@
+"""Interpreters of one file on one device, leased to one thread at a time, and never carried over a fork."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from model_runtime.graph_binding import BoundGraph
+from model_runtime.tflite import make_interpreter
+
+__all__ = ["InterpreterPool", "Lane", "PrepareError"]
+
+
+class PrepareError(RuntimeError):
+    """An interpreter could not be made or resized; the cause is what the runtime raised."""
+
+
+class Lane:
+    """One interpreter with its shapes: arrays in, arrays out. Not thread-safe."""
+
+    def __init__(self, bound: BoundGraph, threads: int, make_delegate: Callable[[], Any] | None) -> None:
+        self._bound = bound
+        self._threads = threads
+        self._make_delegate = make_delegate
+        self._inputs = tuple(port.tensor_index for port in bound.inputs + bound.state_inputs)
+        self._outputs = tuple(port.tensor_index for port in bound.outputs + bound.state_outputs)
+        self._shapes: list[tuple[int, ...]] = []
+        self._interpreter: Any = None
+
+    def call(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Gives the outputs as arrays of their own; `arrays` are the inputs in native dtype.
+
+        Raises:
+            ModelError: the file does not allow these shapes.
+            PrepareError: the interpreter cannot be had for them.
+            RuntimeError: the call itself failed.
+        """
+        shapes = [array.shape for array in arrays]
+        if shapes != self._shapes:
+            self._bound.check_shapes(shapes)
+            self.prepare(shapes)
+        interpreter = self._interpreter
+        for index, array in zip(self._inputs, arrays, strict=True):
+            interpreter.set_tensor(index, array)
+        interpreter.invoke()
+        # get_tensor copies; a view would block the next invoke (google-coral/tflite#42).
+        get_tensor = interpreter.get_tensor
+        return [get_tensor(index) for index in self._outputs]
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Makes the interpreter ready for inputs of these shapes; none means made, but not allocated.
+
+        Raises:
+            PrepareError: the runtime or the delegate refuses.
+        """
+        self._shapes = []
+        pairs = list(zip(self._inputs, shapes, strict=True)) if shapes else []
+        try:
+            if self._interpreter is not None and self._make_delegate is None:
+                for index, shape in pairs:
+                    self._interpreter.resize_tensor_input(index, shape)
+                self._interpreter.allocate_tensors()
+            else:
+                # A delegate can make the graph immutable, so new shapes need a new interpreter.
+                self._interpreter = None
+                delegate = self._make_delegate() if self._make_delegate else None
+                self._interpreter = make_interpreter(self._bound.path, self._threads, pairs, delegate)
+        except (RuntimeError, ValueError) as error:
+            raise PrepareError(" ".join(str(error).split())) from error
+        self._shapes = list(shapes)
+
+
+class InterpreterPool:
+    """Lanes by batch size: as many as there were calls at once. Thread-safe; empty in a forked child."""
+
+    def __init__(self, bound: BoundGraph, threads: int, make_delegate: Callable[[], Any] | None = None) -> None:
+        self._bound = bound
+        self._threads = threads
+        self._make_delegate = make_delegate
+        self._lock = threading.Lock()
+        self._idle: dict[int, list[Lane]] = {}
+        _pools.add(self)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether no delegate is used."""
+        return self._make_delegate is None
+
+    def lease(self, rows: int) -> Lane:
+        """Gives a lane that nobody else uses; give it back, unless it failed."""
+        with self._lock:
+            idle = self._idle.get(rows)
+            if idle:
+                return idle.pop()
+        return Lane(self._bound, self._threads, self._make_delegate)
+
+    def give_back(self, rows: int, lane: Lane) -> None:
+        """Takes a lane back for the next caller of that batch size."""
+        with self._lock:
+            self._idle.setdefault(rows, []).append(lane)
+
+    def clear(self) -> None:
+        """Drops the idle lanes."""
+        with self._lock:
+            self._idle = {}
+
+    def _abandon(self) -> None:
+        _abandoned.append(self._idle)
+        self._lock = threading.Lock()
+        self._idle = {}
+
+
+_pools: "weakref.WeakSet[InterpreterPool]" = weakref.WeakSet()
+# A forked child has the parent's interpreters without the threads behind them: an invoke would wait for them for
+# ever, and so would the destructor. They are kept, unused.
+_abandoned: list[dict[int, list[Lane]]] = []
+
+
+def _after_fork() -> None:
+    for pool in list(_pools):
+        pool._abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,54 @@
+"""Numbers of a quantised tensor: real values to integers and back, and from one tensor's scale to another's.
+
+Only quantisation per tensor exists at a graph's inputs and outputs. Rounding is to the nearest integer, ties to the
+even one (what XNNPACK does; TFLite's reference kernels take ties away from zero, which differs only on exact halves).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Quantization", "requantize_table"]
+
+
+class Quantization(NamedTuple):
+    """How a tensor holds real numbers: real = (stored - zero_point) * scale; scale 0 means stored as they are."""
+
+    dtype: np.dtype
+    scale: float = 0.0
+    zero_point: int = 0
+
+    def quantize(self, values: np.ndarray) -> np.ndarray:
+        """Gives the values, any shape, in the tensor's dtype: rounded and clipped to its range when it has a scale."""
+        if not self.scale:
+            return np.asarray(values, dtype=self.dtype)
+        limits = np.iinfo(self.dtype)
+        scaled: np.ndarray = np.rint(np.divide(values, np.float32(self.scale), dtype=np.float32))
+        scaled += np.float32(self.zero_point)
+        return scaled.clip(limits.min, limits.max).astype(self.dtype)
+
+    def dequantize(self, stored: np.ndarray) -> np.ndarray:
+        """Gives float32 values of stored integers; a tensor without a scale comes back as it is."""
+        if not self.scale:
+            return stored
+        values: np.ndarray = np.subtract(stored, np.float32(self.zero_point), dtype=np.float32)
+        values *= np.float32(self.scale)
+        return values
+
+    def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Gives a tensor that means 0.0 everywhere."""
+        return np.full(shape, self.zero_point if self.scale else 0, dtype=self.dtype)
+
+
+def requantize_table(source: Quantization, target: Quantization) -> np.ndarray | None:
+    """Gives the table from stored values of `source` to those of `target`, or None when nothing changes.
+
+    The table is indexed by the stored value seen as unsigned (int8 -1 is entry 255): every possible value is
+    converted once here, so a state that is fed back costs one look-up.
+    """
+    if not source.scale or not target.scale or source[1:] == target[1:]:
+        return None
+    bits = 8 * source.dtype.itemsize
+    stored = np.arange(1 << bits, dtype=f"u{source.dtype.itemsize}").view(source.dtype)
+    table = target.quantize(source.dequantize(stored))
+    return None if np.array_equal(table, stored) else table
