@@ -1,0 +1,75 @@
+"""The command line that both jobs share: `--config`, `--set`, and Beam's own options, of which none may be unknown."""
+
+import argparse
+import typing
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+
+from model_runtime.errors import ConfigError
+
+EXIT_CONFIGURATION = 2
+"""The exit code of a wrong configuration or command line."""
+
+# These runners hand the options on to a job server, which knows more of them (such as --checkpointing_interval).
+_JOB_SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
+
+
+class CommandLine(NamedTuple):
+    """A parsed command line; beam_flags are what PipelineOptions is made of."""
+
+    config: str | None
+    overrides: list[str]
+    beam_flags: list[str]
+
+
+def parse_command_line(argv: Sequence[str] | None, program: str, description: str) -> CommandLine:
+    """Splits the arguments into the product's and Beam's.
+
+    Raises:
+        ConfigError: a flag that neither knows (Beam itself would only warn), or an argument without a flag.
+        SystemExit: as argparse does, 0 after --help and 2 for an argument without its value.
+    """
+    parser = argparse.ArgumentParser(
+        program, description=description, epilog="All other options are Beam's.", allow_abbrev=False
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML file; without one the defaults are taken")
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        dest="overrides",
+        action="append",
+        default=[],
+        help="overrides one field of the file, such as inference.batch_size=8; may be repeated",
+    )
+    known, beam_flags = parser.parse_known_args(argv)
+    check_beam_flags(beam_flags)
+    return CommandLine(known.config, known.overrides, beam_flags)
+
+
+def check_beam_flags(flags: Sequence[str]) -> None:
+    """Refuses what Beam does not know.
+
+    Raises:
+        ConfigError: names the flag.
+    """
+    parser = _Parser("beam", add_help=False, allow_abbrev=False)
+    classes = {str(options): options for options in PipelineOptions.__subclasses__()}
+    for options in classes.values():
+        options._add_argparse_args(parser)
+    _, unknown = parser.parse_known_args(list(flags))
+    runner = (PipelineOptions(list(flags)).view_as(StandardOptions).runner or "").rpartition(".")[2].lower()
+    if unknown and runner not in _JOB_SERVER_RUNNERS:
+        raise ConfigError(f"{unknown[0].partition('=')[0]} is no option: not of this command and not of Beam")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Beam's option classes fill it; a bad value is an error of ours, not an exit."""
+
+    def add_value_provider_argument(self, *names: str, **settings: object) -> None:
+        settings.pop("type", None)
+        self.add_argument(*names, **settings)  # type: ignore[arg-type]  # passed on as Beam wrote them
+
+    def error(self, message: str) -> typing.NoReturn:
+        raise ConfigError(message)
