@@ -1,0 +1,36 @@
+# Every target does the whole set-up that it needs by itself; second runs reuse what the first set up.
+.PHONY: demo test check test-tflite-runtime benchmark setup clean
+
+PYTHON_ENV = .venv/bin/python
+
+demo: setup
+	deploy/kafka.sh fetch
+	deploy/prism.sh
+	$(PYTHON_ENV) -m pipelines.demo
+
+test: setup check
+	deploy/kafka.sh fetch
+	deploy/prism.sh
+	$(PYTHON_ENV) -m pytest -n 2 --dist loadgroup tests
+	$(MAKE) test-tflite-runtime
+
+# The same engine on the other runtime: its tests, and one batch job.
+test-tflite-runtime:
+	deploy/setup.sh tflite-runtime
+	.venv-tflite-runtime/bin/python -m pytest -n 2 tests/model_runtime tests/pipelines/test_batch_on_any_runtime.py
+
+check: setup
+	$(PYTHON_ENV) -m ruff format --check .
+	$(PYTHON_ENV) -m ruff check .
+	$(PYTHON_ENV) -m mypy
+
+benchmark: setup
+	deploy/kafka.sh fetch
+	deploy/prism.sh
+	$(PYTHON_ENV) -m benchmarks.speed
+
+setup:
+	deploy/setup.sh
+
+clean:
+	rm -rf .venv .venv-tflite-runtime .venv-training build dist *.egg-info
