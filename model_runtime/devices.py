@@ -74,7 +74,7 @@ class DelegateError(DeviceError):
     """A delegate cannot be had; `reason` is the one word that results carry.
 
     reason: delegate_missing, delegate_not_loadable, delegate_no_entry_points, delegate_bad_option,
-    delegate_prepare_failed or delegate_died.
+    delegate_prepare_failed, delegate_took_nothing or delegate_died.
     """
 
     def __init__(self, device: str, reason: str, detail: str) -> None:

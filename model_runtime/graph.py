@@ -30,7 +30,8 @@ class Graph:
     Attributes:
         device: where calls run now: a device name of the route, or "cpu".
         reason: "" or why an earlier device of the route is not the one: delegate_missing, delegate_not_loadable,
-            delegate_no_entry_points, delegate_bad_option, delegate_prepare_failed, delegate_died.
+            delegate_no_entry_points, delegate_bad_option, delegate_prepare_failed, delegate_died; or
+            delegate_took_nothing, which no route refuses: a delegate need not have anything to do in every graph.
         variant: which variant's file runs; it never changes, since states belong to it.
     """
 
@@ -93,7 +94,7 @@ class Graph:
             try:
                 graph._take_device(device)
             except DelegateError as error:
-                if route.on_failure == "refuse":
+                if route.on_failure == "refuse" and error.reason != "delegate_took_nothing":
                     raise
                 reason = reason or error.reason
                 _logger.warning("graph %r (%s) is not run on %s", binding.role, paths[variant], error)
@@ -117,7 +118,7 @@ class Graph:
         except PrepareError as error:
             if device == CPU:
                 raise explain_refusal(self._bound.path, error) from error
-            raise DelegateError(device, "delegate_prepare_failed", str(error)) from error
+            raise DelegateError(device, error.reason, str(error)) from error
         self._pool.give_back(rows, lane)
 
     def initial_states(self, n: int) -> States:
@@ -136,13 +137,12 @@ class Graph:
 
         Args:
             n: rows.
-            shapes: input -> shape without the batch, needed for inputs whose shape is open.
+            shapes: input -> shape without the batch; a graph with an open shape that is not given here is left alone.
         """
-        inputs = {
-            port.name: np.zeros((n, *((shapes or {}).get(port.name, port.shape[1:]))), dtype=np.float32)
-            for port in self._bound.inputs
-        }
-        self.run(inputs, self.initial_states(n))
+        given = {port.name: tuple((shapes or {}).get(port.name, port.shape[1:])) for port in self._bound.inputs}
+        if any(-1 in shape for shape in given.values()):
+            return
+        self.run({name: np.zeros((n, *shape), np.float32) for name, shape in given.items()}, self.initial_states(n))
 
     def run(self, inputs: Mapping[str, np.ndarray], states: States = ()) -> tuple[dict[str, np.ndarray], States]:
         """Gives the outputs by name and the next states; all are arrays of their own.
@@ -215,7 +215,7 @@ class Graph:
         failure = self._failure(error)
         if pool.on_cpu or failure is None:
             raise ModelError(f"{self._bound.path}: graph {self._role!r} cannot be computed: {error}") from error
-        if self._route.on_failure == "refuse":
+        if self._route.on_failure == "refuse" and failure.reason != "delegate_took_nothing":
             raise failure from error
         cpu = self._pool if self._pool is not pool else InterpreterPool(self._bound, self._route.threads)
         lane = cpu.lease(rows)
@@ -239,7 +239,7 @@ class Graph:
         if isinstance(error, DelegateError):
             return error
         if isinstance(error, PrepareError):
-            return DelegateError(self.device, "delegate_prepare_failed", str(error))
+            return DelegateError(self.device, error.reason, str(error))
         if isinstance(error, RuntimeError):
             return DelegateError(self.device, "delegate_died", " ".join(str(error).split()))
         return None

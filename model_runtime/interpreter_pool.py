@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 
 from model_runtime.graph_binding import BoundGraph
-from model_runtime.tflite import make_interpreter
+from model_runtime.tflite import NothingDelegatedError, make_interpreter
 
 __all__ = ["InterpreterPool", "Lane", "PrepareError"]
 
 
 class PrepareError(RuntimeError):
-    """An interpreter could not be made or resized; the cause is what the runtime raised."""
+    """An interpreter could not be made or resized; the cause is what the runtime raised.
+
+    reason: delegate_prepare_failed or delegate_took_nothing, where a delegate was used.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(" ".join(str(cause).split()))
+        nothing = isinstance(cause, NothingDelegatedError)
+        self.reason = "delegate_took_nothing" if nothing else "delegate_prepare_failed"
 
 
 class Lane:
@@ -69,7 +77,8 @@ class Lane:
                 delegate = self._make_delegate() if self._make_delegate else None
                 self._interpreter = make_interpreter(self._bound.path, self._threads, pairs, delegate)
         except (RuntimeError, ValueError) as error:
-            raise PrepareError(" ".join(str(error).split())) from error
+            self._interpreter = None
+            raise PrepareError(error) from error
         self._shapes = list(shapes)
 
 

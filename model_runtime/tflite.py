@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["RUNTIME", "Interpreter", "RuntimeInfo", "load_delegate", "make_interpreter"]
+__all__ = ["RUNTIME", "Interpreter", "NothingDelegatedError", "RuntimeInfo", "load_delegate", "make_interpreter"]
 
 _MODULES = {"ai-edge-litert": "ai_edge_litert.interpreter", "tflite-runtime": "tflite_runtime.interpreter"}
 _VARIABLE = "UNISON_TFLITE_RUNTIME"
@@ -23,6 +23,10 @@ class RuntimeInfo(NamedTuple):
 
     name: str
     version: str
+
+
+class NothingDelegatedError(RuntimeError):
+    """A delegate took no part of the graph: all of it would run on the CPU under the delegate's name."""
 
 
 def _import_runtime(wanted: str) -> tuple[Any, RuntimeInfo]:
@@ -72,6 +76,7 @@ def make_interpreter(
 
     Raises:
         ValueError, RuntimeError: as the runtime raises them.
+        NothingDelegatedError: the delegate left the whole graph to the CPU.
     """
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
     for index, shape in shapes:
@@ -79,7 +84,10 @@ def make_interpreter(
     if delegate is not None:
         # The same two lines as in both runtimes' constructors, which own delegates in this attribute.
         interpreter._delegates = [delegate]
+        nodes = interpreter._interpreter.NumNodes()
         interpreter._interpreter.ModifyGraphWithDelegate(delegate._get_native_delegate_pointer())
+        if interpreter._interpreter.NumNodes() == nodes:
+            raise NothingDelegatedError("the delegate takes no operator of this graph")
     if shapes:
         interpreter.allocate_tensors()
     return interpreter
