@@ -1,0 +1,72 @@
+"""Driving sessions one by one and in lock step."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+
+from model_runtime.calls import Call, Steps, drive, drive_in_lock_step, split_states, stack, stack_states
+
+
+class Doubler:
+    """A kernel that doubles numbers and remembers how many rows each call had."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def run(self, rows: Sequence[tuple[int]]) -> list[int]:
+        self.batches.append(len(rows))
+        return [2 * value for (value,) in rows]
+
+
+def session(kernels: list[Doubler], start: int, calls: int) -> Steps[list[int]]:
+    values = [start]
+    for i in range(calls):
+        values.append((yield Call(kernels[i % len(kernels)], None, (values[-1],))))
+    return values
+
+
+def test_lock_step_gives_what_each_session_gives_alone() -> None:
+    kernels = [Doubler(), Doubler()]
+    sessions = [partial(session, kernels, start, start % 7) for start in range(50)]
+    alone = [drive(make()) for make in sessions]
+    assert drive_in_lock_step(sessions, 4) == alone
+
+
+def test_equal_calls_share_batches() -> None:
+    kernel = Doubler()
+    drive_in_lock_step([partial(session, [kernel], i, 10) for i in range(8)], 4)
+    assert kernel.batches == [4] * 20
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_no_batch_is_larger_than_asked(batch_size: int) -> None:
+    kernel = Doubler()
+    drive_in_lock_step([partial(session, [kernel], i, 5) for i in range(7)], batch_size)
+    assert max(kernel.batches) <= batch_size
+    assert sum(kernel.batches) == 35
+
+
+def test_calls_of_other_shapes_do_not_share_a_batch() -> None:
+    kernel = Doubler()
+
+    def shaped(shape: int) -> Steps[int]:
+        return (yield Call(kernel, shape, (shape,)))
+
+    assert drive_in_lock_step([partial(shaped, shape) for shape in (1, 2, 1, 2, 1)], 8) == [2, 4, 2, 4, 2]
+    assert sorted(kernel.batches) == [2, 3]
+
+
+def test_no_sessions_give_no_results() -> None:
+    assert drive_in_lock_step([], 4) == []
+
+
+def test_states_are_stacked_and_split_row_by_row() -> None:
+    rows = [(np.full((1, 2), i), np.full((1, 3), -i)) for i in range(3)]
+    stacked = stack_states(rows)
+    assert [part.shape for part in stacked] == [(3, 2), (3, 3)]
+    assert [[part.tolist() for part in row] for row in split_states(stacked, 3)] == [
+        [part.tolist() for part in row] for row in rows
+    ]
+    assert stack([np.zeros(4)]).shape == (1, 4)
