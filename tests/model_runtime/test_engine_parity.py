@@ -1,0 +1,150 @@
+"""The promise: streaming gives what batch gives, whatever the chunking, byte for byte."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from model_runtime import Audio, Enhanced, Event, Final, Partial, Recipe, SpeechBegin, SpeechEngine
+from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
+
+DENOISE = DenoiseConfig("unison-denoise")
+VAD = VadConfig("unison-vad")
+RECIPES: dict[str, str | Recipe] = {
+    "streaming": "streaming",
+    "batch": "batch",
+    "enhance": "enhance",
+    "segment": "segment",
+    "asr alone": Recipe("asr-alone", asr=AsrConfig("unison-asr-stream", decoder="greedy")),
+    "batch asr alone": Recipe("batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)),
+    "all enhanced": Recipe("enhanced", DENOISE, VAD, AsrConfig("unison-asr-stream")),
+    "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
+}
+LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
+LOADS += [("streaming", "float32", 2), ("streaming", "int8", 2), ("batch", "float32", 2), ("batch", "int8", 2)]
+
+# Sizes that have broken such systems: empty, single samples, odd, primes, a hop more or less, and large.
+CHUNKS = st.lists(st.sampled_from([0, 1, 2, 3, 127, 255, 256, 257, 1279, 1280, 1600, 1607, 4801, 20_000]), max_size=14)
+
+
+def streamed(
+    engine: SpeechEngine, audio: np.ndarray, sizes: Iterable[int], rate_hz: int | None = None, freeze: bool = True
+) -> list[Event]:
+    """Events of audio in chunks of these sizes (the rest at once), frozen and thawed between chunks."""
+    state, events, at = engine.start(rate_hz), [], 0
+    for size in [*sizes, len(audio)]:
+        state, more = engine.step(state, audio[at : at + size])
+        if freeze:
+            state = engine.thaw(engine.freeze(state))
+        events += more
+        at += size
+    return events + engine.finish(state)[1]
+
+
+@pytest.mark.parametrize(("name", "variant", "threads"), LOADS, ids=lambda value: str(value))
+def test_any_chunking_gives_the_events_of_the_whole_clip(
+    engine: Callable[..., SpeechEngine], digits: np.ndarray, name: str, variant: str, threads: int
+) -> None:
+    loaded = engine(RECIPES[name], variant, threads)
+    audio = digits[:48_000]
+    (whole,) = loaded.run([audio])
+    assert whole
+
+    @given(sizes=CHUNKS)
+    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+    def check(sizes: list[int]) -> None:
+        assert streamed(loaded, audio, sizes) == whole
+
+    check()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_single_samples_give_the_events_of_the_whole_clip(
+    engine: Callable[..., SpeechEngine], digits: np.ndarray, name: str
+) -> None:
+    loaded = engine(RECIPES[name])
+    audio = digits[:24_000]
+    assert streamed(loaded, audio, [1] * 3000) == loaded.run([audio])[0]
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 44_100, 48_000])
+def test_any_chunking_gives_the_same_at_other_rates(engine: Callable[..., SpeechEngine], rate_hz: int) -> None:
+    loaded = engine()
+    time_s = np.arange(rate_hz * 2) / rate_hz
+    audio = (0.3 * np.sin(2 * np.pi * 220 * time_s) * (np.sin(2 * np.pi * 3 * time_s) > 0)).astype(np.float32)
+    (whole,) = loaded.run([Audio(audio, rate_hz)])
+    assert streamed(loaded, audio, [rate_hz // 10 + 1] * 12, rate_hz) == whole
+
+
+@pytest.mark.parametrize("variant", ["float32", "int8"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_batches_give_the_text_and_times_of_single_clips(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], name: str, variant: str
+) -> None:
+    loaded = engine(RECIPES[name], variant)
+    clips = [*samples, Audio(samples[0].samples[:9000], samples[0].sample_rate_hz), Audio(np.zeros(0, np.float32), 16_000)]
+    together = loaded.run(clips, batch_size=5)
+    for events, clip in zip(together, clips, strict=True):
+        (alone,) = loaded.run([clip])
+        assert [_rounded(e) for e in events if not isinstance(e, Enhanced)] == [
+            _rounded(e) for e in alone if not isinstance(e, Enhanced)
+        ]
+        np.testing.assert_allclose(enhanced(events), enhanced(alone), atol=1e-5 if variant == "float32" else 1e-3)
+
+
+def _rounded(event: Event) -> Event:
+    """Confidences of batches differ in the last bits; text and times do not."""
+    if not isinstance(event, Final):
+        return event
+    words = tuple(word._replace(confidence=round(word.confidence, 2)) for word in event.words)
+    return event._replace(confidence=round(event.confidence, 2), words=words)
+
+
+def enhanced(events: list[Event]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.float32), *(e.samples() for e in events if isinstance(e, Enhanced))])
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 16_000, 22_050, 44_100, 48_000])
+@pytest.mark.parametrize("samples", [0, 1, 100, 12_345])
+def test_enhanced_audio_has_exactly_the_samples_that_came_in(
+    engine: Callable[..., SpeechEngine], rate_hz: int, samples: int
+) -> None:
+    audio = np.random.default_rng(1).uniform(-0.1, 0.1, samples).astype(np.float32)
+    events = streamed(engine("enhance"), audio, [50, 7000], rate_hz)
+    positions = [(e.start_samples, len(e.samples())) for e in events if isinstance(e, Enhanced)]
+    assert sum(length for _, length in positions) == samples
+    assert all(a + n == b for (a, n), (b, _) in zip(positions, positions[1:], strict=False))
+
+
+def test_partials_grow_by_revision_and_the_final_comes_after_them(
+    engine: Callable[..., SpeechEngine], digits: np.ndarray
+) -> None:
+    (events,) = engine().run([digits])
+    for begin in [e for e in events if isinstance(e, SpeechBegin)]:
+        partials = [e for e in events if isinstance(e, Partial) and e.utterance == begin.utterance]
+        (final,) = [e for e in events if isinstance(e, Final) and e.utterance == begin.utterance]
+        assert [p.revision for p in partials] == list(range(len(partials)))
+        assert final.revision == len(partials)
+        assert events.index(final) > max(events.index(p) for p in [*partials, begin])
+        assert all((p.end_samples - p.start_samples) % 1280 == 0 for p in partials)
+
+
+@pytest.mark.parametrize("quantised", ["float32", "dynamic_range"])
+def test_third_party_models_run_from_their_cards_with_the_same_promise(
+    engine: Callable[..., SpeechEngine], third_party: Path, shared: Path, quantised: str
+) -> None:
+    import soundfile
+
+    audio, _ = soundfile.read(shared / "data/speech/jfk_16k.wav", dtype="float32")
+    recipe = Recipe("other", DenoiseConfig(str(third_party / "dtln")), VadConfig(str(third_party / "silero-vad")))
+    loaded = engine(recipe, quantised)
+    audio = audio[:60_000]
+    (whole,) = loaded.run([audio])
+    assert streamed(loaded, audio, [1, 0, 777, 1600, 33, 20_000]) == whole
+    begins = [e.start_samples for e in whole if isinstance(e, SpeechBegin)]
+    assert begins == [832, 47_936]
+    together = loaded.run([audio, audio[:20_000], audio], batch_size=3)
+    assert together[0] == together[2] == whole
