@@ -1,0 +1,159 @@
+"""The streaming job: live sessions from Kafka through the engine, results, clean audio and dead letters to Kafka.
+
+python -m pipelines.streaming --config configs/streaming.yaml --runner=DirectRunner --streaming
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+
+import apache_beam as beam
+import msgspec
+from apache_beam.options.pipeline_options import (
+    JobServerOptions,
+    PipelineOptions,
+    PrismRunnerOptions,
+    StandardOptions,
+)
+from apache_beam.runners.runner import PipelineResult
+
+from model_runtime.devices import RouteConfig
+from model_runtime.errors import ConfigError
+from model_runtime.recipe import load_recipe
+from pipelines.command_line import EXIT_CONFIGURATION, parse_command_line
+from pipelines.configuration import load_config
+from service.wire import AudioDefaults
+from transforms.dead_letter import DEAD_LETTERS
+from transforms.infer_sessions import InferSessions
+from transforms.kafka_chunks import CHUNKS, DecodeChunks
+from transforms.kafka_config import KafkaConfig
+from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
+from transforms.kafka_reader import stop_reading
+from transforms.kafka_topics import list_partitions
+from transforms.read_kafka import ReadFromKafka
+from transforms.result import ENHANCED, RESULTS
+from transforms.session_config import OutputConfig, SessionConfig
+from transforms.stream_records import KafkaOutput
+from transforms.write_kafka import WriteToKafka
+
+_logger = logging.getLogger(__name__)
+
+# A portable job loses its driver when this time is over, 300 s by default: ten years.
+_JOB_SERVER_TIMEOUT_S = 315_360_000
+_STOP_S = 30
+
+
+class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All that the streaming job can be told; configs/streaming.yaml shows every field."""
+
+    # Brokers, topics, and how they are read.
+    kafka: KafkaConfig = KafkaConfig()
+    # What a record is taken to be where its headers say nothing.
+    audio: AudioDefaults = AudioDefaults()
+    # When sessions end, and how long their keys are remembered.
+    session: SessionConfig = SessionConfig()
+    # A packaged recipe's name, or the path of a YAML file.
+    recipe: str = "streaming"
+    # Devices, variants and threads.
+    route: RouteConfig = RouteConfig()
+    # Which results are written.
+    results: OutputConfig = OutputConfig()
+
+    def topics(self) -> list[str]:
+        """Gives the topics that must be there."""
+        topics = self.kafka.topics
+        return [topics.audio, topics.results, topics.dead_letters] + [topics.enhanced] * self.results.enhanced
+
+
+def build(pipeline: beam.Pipeline, config: StreamingConfig) -> None:
+    """Adds the job to a pipeline."""
+    topics = config.kafka.topics
+    records = pipeline | "ReadAudio" >> ReadFromKafka(config.kafka, topics.audio)
+    decoded = records | "DecodeChunks" >> DecodeChunks(config.audio)
+    inferred = decoded[CHUNKS] | "InferSessions" >> InferSessions(
+        config.recipe, config.route, config.session, config.results
+    )
+    outputs = [
+        inferred[RESULTS] | "EncodeResults" >> beam.Map(result_output, topics.results).with_output_types(KafkaOutput),
+        (decoded[DEAD_LETTERS], inferred[DEAD_LETTERS])
+        | "DeadLetters" >> beam.Flatten()
+        | "EncodeDeadLetters" >> beam.Map(dead_letter_output, topics.dead_letters).with_output_types(KafkaOutput),
+    ]
+    if config.results.enhanced:
+        outputs.append(
+            inferred[ENHANCED]
+            | "EncodeEnhanced" >> beam.Map(enhanced_output, topics.enhanced).with_output_types(KafkaOutput)
+        )
+    outputs | "Outputs" >> beam.Flatten() | "Write" >> WriteToKafka(config.kafka)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job until it is stopped; gives the exit code: 0 stopped, 1 failed, 2 wrong configuration."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        line = parse_command_line(argv, "python -m pipelines.streaming", "Runs live sessions from Kafka to Kafka.")
+        config = load_config(line.config, line.overrides, StreamingConfig)
+        options = streaming_options(line.beam_flags)
+        load_recipe(config.recipe)
+        list_partitions(config.kafka, config.topics())
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return EXIT_CONFIGURATION
+    pipeline = beam.Pipeline(options=options)
+    build(pipeline, config)
+    # What ignores Ctrl-C from its start goes on ignoring it: the runner's own process is to outlive the first one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    result = pipeline.run()
+    stop = _Stop(result)
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        result.wait_until_finish()
+    except RuntimeError as error:
+        if not stop.asked:
+            _logger.error("the job has failed: %s", error)
+            return 1
+    return 0
+
+
+def streaming_options(flags: Sequence[str]) -> PipelineOptions:
+    """Gives Beam's options with what a stream needs: streaming, no time limit, and the Prism that has been built."""
+    options = PipelineOptions(list(flags))
+    options.view_as(StandardOptions).streaming = True
+    server = options.view_as(JobServerOptions)
+    server.job_server_timeout = max(server.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
+    prism = options.view_as(PrismRunnerOptions)
+    if not prism.prism_location:
+        cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")
+        built = cache / f"prism-{version('apache-beam')}" / "prism"
+        prism.prism_location = str(built) if built.exists() else None
+    return options
+
+
+class _Stop:
+    """What a signal does: the first one lets the job finish, a second one, or 30 s, ends it."""
+
+    def __init__(self, result: PipelineResult) -> None:
+        self.asked = False
+        self._result = result
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            self._result.cancel()
+            return
+        self.asked = True
+        _logger.info("stopping: nothing more is read, open sessions are ended; a second signal stops at once")
+        stop_reading()
+        watch = threading.Timer(_STOP_S, self._result.cancel)
+        watch.daemon = True
+        watch.start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

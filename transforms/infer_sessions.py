@@ -1,0 +1,104 @@
+"""InferSessions: the engine over live sessions, each with its own state in the runner's hands."""
+
+from collections.abc import Iterator
+
+import apache_beam as beam
+from apache_beam.coders import BytesCoder
+from apache_beam.metrics import Metrics
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.timeutil import TimeDomain
+from apache_beam.transforms.userstate import (
+    ReadModifyWriteRuntimeState,
+    ReadModifyWriteStateSpec,
+    RuntimeTimer,
+    TimerSpec,
+    on_timer,
+)
+from apache_beam.utils.timestamp import Timestamp
+
+from model_runtime.devices import RouteConfig
+from transforms.dead_letter import DEAD_LETTERS
+from transforms.engine_handle import _EngineFn
+from transforms.result import ENHANCED, RESULTS, Result
+from transforms.session import COUNTS, SessionLogic, Turn
+from transforms.session_config import OutputConfig, SessionConfig
+from transforms.stream_records import Chunk
+
+
+class InferSessions(beam.PTransform):
+    """Takes (session, Chunk), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
+
+    Elements carry their stream time as Beam timestamp. What a session says is what the engine says about its samples;
+    see transforms.session for when it ends.
+    """
+
+    def __init__(
+        self,
+        recipe: str,
+        route: RouteConfig,
+        session: SessionConfig = SessionConfig(),  # noqa: B008  (frozen)
+        output: OutputConfig = OutputConfig(),  # noqa: B008  (frozen)
+    ) -> None:
+        super().__init__()
+        self._fn = _InferSessionsFn(recipe, route, session, output)
+
+    def expand(self, chunks: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+        outputs = beam.ParDo(self._fn).with_outputs(ENHANCED, DEAD_LETTERS, main=RESULTS)
+        return chunks | "Infer" >> outputs.with_input_types(tuple[str, Chunk])
+
+
+class _InferSessionsFn(_EngineFn):
+    BOOK = ReadModifyWriteStateSpec("book", BytesCoder())
+    # One timer for both of a session's deadlines, idleness and the end of its tombstone: the book says which is due.
+    DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
+
+    def __init__(self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig) -> None:
+        super().__init__(recipe, route)
+        self._session = session
+        self._output = output
+        self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}
+
+    def setup(self) -> None:
+        super().setup()
+        self._logic = SessionLogic(self.engine, self._session, self._output)
+
+    def process(
+        self,
+        element: tuple[str, Chunk],
+        book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
+        deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
+    ) -> Iterator[Result | TaggedOutput]:
+        _, chunk = element
+        turn = self._logic.advance(book.read(), chunk)
+        yield from self._carry_out(turn, book, deadline)
+
+    @on_timer(DEADLINE)
+    def on_deadline(
+        self,
+        session: str = beam.DoFn.KeyParam,
+        fired: Timestamp = beam.DoFn.TimestampParam,
+        book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
+        deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
+    ) -> Iterator[Result | TaggedOutput]:
+        data = book.read()
+        if data is not None:
+            turn = self._logic.expire(data, session, fired.micros // 1000)
+            yield from self._carry_out(turn, book, deadline)
+
+    def _carry_out(
+        self, turn: Turn, book: ReadModifyWriteRuntimeState, deadline: RuntimeTimer
+    ) -> Iterator[Result | TaggedOutput]:
+        """Writes a session's memory, sets the timer that will end or clear it, and gives what is to be said."""
+        if turn.book is None:
+            book.clear()
+            deadline.clear()
+        else:
+            book.write(turn.book)
+            deadline.set(Timestamp(micros=turn.deadline_ms * 1000))
+        yield from turn.results
+        for chunk in turn.enhanced:
+            yield TaggedOutput(ENHANCED, chunk)
+        for letter in turn.dead_letters:
+            yield TaggedOutput(DEAD_LETTERS, letter)
+        for name, count in turn.counts.items():
+            self._counters[name].inc(count)

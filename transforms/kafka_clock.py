@@ -1,0 +1,60 @@
+"""The time of a partition: what a record's timestamp is worth, and how far the watermark may go. Knows no Kafka."""
+
+from typing import NamedTuple
+
+
+class EventTime(NamedTuple):
+    """When a record's audio was captured (Unix ms); `substituted` where the time of reading stands in."""
+
+    event_ms: int
+    substituted: bool
+
+
+def event_time(timestamp_ms: int | None, now_ms: int, max_future_ms: int) -> EventTime:
+    """Gives the event time of a record with this timestamp, read at `now_ms`.
+
+    None and -1 are what clients give for "no timestamp". One far in the future is a wrong clock, or microseconds or
+    nanoseconds: taken at its word it would push the watermark past every live session. The past is left as it is: a
+    topic may be read years later.
+    """
+    if timestamp_ms is None or timestamp_ms < 0 or timestamp_ms > now_ms + max_future_ms:
+        return EventTime(now_ms, True)
+    return EventTime(timestamp_ms, False)
+
+
+class PartitionClock:
+    """The time of one partition, which never goes back: the newest event time seen, or the clock while it is idle."""
+
+    def __init__(self, allowed_disorder_ms: int, idle_partition_ms: int) -> None:
+        self._allowed_disorder_ms = allowed_disorder_ms
+        self._idle_partition_ms = idle_partition_ms
+        self._seen_ms = 0
+        self._idle_since_ms: int | None = None
+
+    def begin_round(self, watermark_ms: int | None) -> None:
+        """Begins a round of reading; `watermark_ms` is where the last one, perhaps in another process, has left it.
+
+        Time steps on by 1 ms, so the records of two rounds never share a time and cannot be mixed up by a runner that
+        sorts by it; within a round runners keep the order of equal times.
+        """
+        resumed_ms = 0 if watermark_ms is None else watermark_ms + self._allowed_disorder_ms
+        self._seen_ms = max(self._seen_ms + 1, resumed_ms)
+
+    def stamp(self, event_ms: int) -> int:
+        """Gives the stream time of the next record."""
+        self._seen_ms = max(self._seen_ms, event_ms)
+        return self._seen_ms
+
+    def end_round(self, now_ms: int, got_records: bool, caught_up: bool) -> int:
+        """Gives the watermark (ms) after a round.
+
+        A partition that has been quiet for `idle_partition_ms` and read to its end follows the clock, so that it does
+        not hold the timers of the others; one that is behind holds the watermark.
+        """
+        if got_records or not caught_up:
+            self._idle_since_ms = None
+        elif self._idle_since_ms is None:
+            self._idle_since_ms = now_ms
+        if self._idle_since_ms is not None and now_ms - self._idle_since_ms >= self._idle_partition_ms:
+            self._seen_ms = max(self._seen_ms, now_ms)
+        return max(0, self._seen_ms - self._allowed_disorder_ms)

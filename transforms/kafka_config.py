@@ -1,0 +1,47 @@
+"""The configuration of the Kafka source and sink."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+
+class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The names of the topics; all must exist before the job starts."""
+
+    # Read: audio chunks, keyed by session.
+    audio: str = "speech.audio"
+    # Written: one JSON object per event, keyed by session.
+    results: str = "speech.results"
+    # Written: clean audio, keyed by session; only with results.enhanced.
+    enhanced: str = "speech.enhanced"
+    # Written: the original records that could not be used, with the reason in headers.
+    dead_letters: str = "speech.audio-dlt"
+
+
+class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where Kafka is, where reading begins, and how the source keeps time."""
+
+    # host:port of one or more brokers, separated by commas.
+    bootstrap_servers: str = "127.0.0.1:19092"
+    topics: TopicsConfig = TopicsConfig()
+    # Consumer group under which the offsets read so far are committed, for lag monitors only: the runner's checkpoint
+    # says where a job goes on. Empty: nothing is committed.
+    group_id: str = ""
+    # Where a new job begins in each partition: earliest or latest (only what is sent from now on).
+    start: Literal["earliest", "latest"] = "latest"
+    # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer.
+    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 50
+    # Most records in a round; bounds the work of a bundle when the job is catching up.
+    max_round_records: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
+    # How far records may be behind the newest one of their partition, in ms, before the watermark has passed them.
+    allowed_disorder_ms: Annotated[int, msgspec.Meta(ge=0, le=3_600_000)] = 2_000
+    # After so many ms without a record, a partition that has been read to its end lets the watermark follow the clock.
+    idle_partition_ms: Annotated[int, msgspec.Meta(ge=0, le=3_600_000)] = 1_000
+    # A timestamp further ahead of the clock than this, in ms, is unusable: the time of reading stands in for it.
+    max_future_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] = 60_000
+    # Compression of what is written: none, gzip, snappy, lz4 or zstd. All of these can be read.
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    # Longest time in ms that a written record may take to be acknowledged by all replicas before the bundle fails.
+    delivery_timeout_ms: Annotated[int, msgspec.Meta(ge=1_000, le=600_000)] = 60_000
+    # Largest request that is written, in bytes; topics and brokers have limits of their own (message.max.bytes).
+    max_request_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=104_857_600)] = 8_388_608

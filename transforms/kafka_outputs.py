@@ -1,0 +1,47 @@
+"""From results, clean audio and dead letters to the records of their topics, after the wire (docs/streaming.md)."""
+
+import time
+
+from service.wire import ChunkHeaders, encode_headers
+from transforms.dead_letter import DeadLetter, Header
+from transforms.result import Result, result_to_json
+from transforms.stream_records import EnhancedChunk, KafkaOutput
+
+
+def result_output(result: Result, topic: str) -> KafkaOutput:
+    """Gives the record of a result; its latency is measured here."""
+    value = result_to_json(result, now_ms=int(time.time() * 1000))
+    return KafkaOutput(topic, result.session.encode(), value, [], None)
+
+
+def enhanced_output(chunk: EnhancedChunk, topic: str) -> KafkaOutput:
+    """Gives the record of a piece of clean audio: mono LINEAR16 with the headers of audio records."""
+    headers = ChunkHeaders("LINEAR16", chunk.sample_rate_hz, 1, chunk.sequence, chunk.end_of_stream)
+    encoded = [Header(name, value) for name, value in encode_headers(headers)]
+    return KafkaOutput(topic, chunk.session.encode(), chunk.payload, encoded, chunk.event_ms)
+
+
+def dead_letter_output(letter: DeadLetter, topic: str) -> KafkaOutput:
+    """Gives the record of a dead letter: the original one, with the reason in further headers.
+
+    Producers cannot write a header without a value, nor a record with neither key nor value: those nulls become
+    empty, and `dlt.nulls` names them.
+    """
+    nulls = [header.name for header in letter.headers if header.value is None]
+    value = letter.payload
+    if value is None and letter.record_key is None:
+        value = b""
+        nulls.append("value")
+    said = {
+        "dlt.stage": letter.stage,
+        "dlt.reason": letter.message,
+        "dlt.exception": letter.error_class,
+        "dlt.topic": letter.topic,
+        "dlt.partition": str(letter.partition),
+        "dlt.offset": str(letter.offset),
+    }
+    if nulls:
+        said["dlt.nulls"] = ",".join(nulls)
+    headers = [Header(header.name, header.value or b"") for header in letter.headers]
+    headers += [Header(name, text.encode()) for name, text in said.items()]
+    return KafkaOutput(topic, letter.record_key, value, headers, None)

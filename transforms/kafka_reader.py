@@ -1,0 +1,150 @@
+"""The consumers of a process: one per partition, kept between two rounds of reading."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.errors import OffsetOutOfRangeError
+
+from model_runtime.errors import ConfigError
+from transforms.kafka_clock import PartitionClock
+from transforms.kafka_config import KafkaConfig
+from transforms.stream_records import KafkaPartition
+
+_logger = logging.getLogger(__name__)
+
+
+class PartitionReader:
+    """One consumer of one partition: assigned, never in a group's rebalance, and with its own place in time."""
+
+    def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
+        self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
+        self._tp = TopicPartition(partition.topic, partition.partition)
+        self._next_offset: int | None = None
+        self._committed_offset: int | None = None
+        self._durable_offset: int | None = None
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=config.bootstrap_servers,
+            group_id=config.group_id or None,
+            enable_auto_commit=False,
+            # A jump is ours to make and to report.
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            allow_auto_create_topics=False,
+            # Records of a round are decoded by the thread that has asked for them; metrics cost more than they tell.
+            metrics_enabled=False,
+        )
+        self._consumer.assign([self._tp])
+        _logger.info("reading %s[%d] of %s", partition.topic, partition.partition, config.bootstrap_servers)
+
+    def seek(self, offset: int) -> None:
+        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept."""
+        if offset != self._next_offset:
+            self._consumer.seek(self._tp, offset)
+            self._next_offset = offset
+
+    def poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
+        """Gives the next records, or none after `timeout_ms`.
+
+        Raises:
+            ConfigError: the partition is shorter than it was: the topic has been made anew.
+        """
+        try:
+            records: list[ConsumerRecord] = self._consumer.poll(timeout_ms, max_records).get(self._tp, [])
+        except OffsetOutOfRangeError:
+            self._jump()
+            return []
+        return records
+
+    def claimed(self, offset: int) -> None:
+        """Takes note that the record at `offset` has been handed on."""
+        self._next_offset = offset + 1
+
+    def forget_place(self) -> None:
+        """Takes note that records have been polled but not handed on."""
+        self._next_offset = None
+
+    def caught_up(self) -> bool:
+        """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
+        end: int | None = self._consumer.highwater(self._tp)
+        return end is not None and self._consumer.position(self._tp) >= end
+
+    def durable(self, offset: int) -> None:
+        """Takes note, from any thread, that everything before `offset` has been taken over by the runner."""
+        self._durable_offset = offset
+
+    def commit(self) -> None:
+        """Commits what is durable, for lag monitors. Not waited for: a lost commit is made good by the next."""
+        offset = self._durable_offset
+        if offset is not None and offset != self._committed_offset:
+            self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
+            self._committed_offset = offset
+
+    def close(self) -> None:
+        """Closes the consumer."""
+        self._consumer.close(autocommit=False, timeout_ms=2_000)
+
+    def _jump(self) -> None:
+        """Goes to the oldest record that is left where retention has deleted those that were to be read next."""
+        wanted = self._next_offset
+        beginning: int = self._consumer.beginning_offsets([self._tp])[self._tp]
+        if wanted is None or wanted > beginning:
+            raise ConfigError(
+                f"{self._tp.topic}[{self._tp.partition}] begins at offset {beginning} and does not reach {wanted}, "
+                "where reading was to go on: the topic has been made anew; start the job anew as well"
+            )
+        _logger.warning(
+            "%s[%d]: records %d to %d have been deleted before they were read",
+            self._tp.topic,
+            self._tp.partition,
+            wanted,
+            beginning - 1,
+        )
+        self._consumer.seek(self._tp, beginning)
+
+
+_stopped = threading.Event()
+_lock = threading.Lock()
+_idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
+
+
+@contextmanager
+def borrow_reader(config: KafkaConfig, partition: KafkaPartition) -> Iterator[PartitionReader]:
+    """Lends this process's reader of a partition to one round; makes one if there is none."""
+    key = (config, partition)
+    with _lock:
+        reader = _idle_readers.pop(key, None)
+    if reader is None:
+        reader = PartitionReader(config, partition)
+    try:
+        yield reader
+    except BaseException:
+        reader.close()
+        raise
+    with _lock:
+        surplus = _idle_readers.pop(key, None)
+        _idle_readers[key] = reader
+    if surplus is not None:
+        surplus.close()
+
+
+def close_readers(config: KafkaConfig) -> None:
+    """Closes the readers of this configuration that no round is using."""
+    with _lock:
+        keys = [key for key in _idle_readers if key[0] == config]
+        readers = [_idle_readers.pop(key) for key in keys]
+    for reader in readers:
+        reader.close()
+
+
+def stop_reading() -> None:
+    """Ends every partition of this process at what has been read: the job then finishes as a bounded one does."""
+    _stopped.set()
+
+
+def reading_stopped() -> bool:
+    """Says whether stop_reading was called."""
+    return _stopped.is_set()

@@ -1,0 +1,39 @@
+"""What a broker knows about topics: which partitions there are, and where they begin and end."""
+
+from collections.abc import Sequence
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from model_runtime.errors import ConfigError
+from transforms.kafka_config import KafkaConfig
+
+_TIMEOUT_MS = 10_000
+
+
+def list_partitions(config: KafkaConfig, topics: Sequence[str]) -> dict[str, list[int]]:
+    """Gives the partitions of each topic.
+
+    Raises:
+        ConfigError: no broker answers, or a topic does not exist.
+    """
+    try:
+        with KafkaConsumer(bootstrap_servers=config.bootstrap_servers, bootstrap_timeout_ms=_TIMEOUT_MS) as consumer:
+            known = {topic: sorted(consumer.partitions_for_topic(topic)) for topic in topics}
+    except KafkaError as error:
+        raise ConfigError(
+            f"kafka.bootstrap_servers: no broker answers at {config.bootstrap_servers}: {error}"
+        ) from error
+    missing = [topic for topic, partitions in known.items() if not partitions]
+    if missing:
+        raise ConfigError(f"kafka.topics: not on {config.bootstrap_servers}: {', '.join(missing)}; create them first")
+    return known
+
+
+def start_offset(config: KafkaConfig, topic: str, partition: int) -> int:
+    """Gives the offset at which a new job begins in a partition, after KafkaConfig.start."""
+    tp = TopicPartition(topic, partition)
+    with KafkaConsumer(bootstrap_servers=config.bootstrap_servers) as consumer:
+        edges = consumer.beginning_offsets if config.start == "earliest" else consumer.end_offsets
+        offset: int = edges([tp])[tp]
+    return offset

@@ -1,0 +1,161 @@
+"""ReadFromKafka: a topic as an unbounded stream of records, one splittable DoFn over its partitions."""
+
+import time
+from collections.abc import Iterator
+
+import apache_beam as beam
+from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.core import RestrictionProvider
+from apache_beam.transforms.window import TimestampedValue
+from apache_beam.utils.timestamp import Timestamp
+from kafka.consumer.fetcher import ConsumerRecord
+
+from transforms.dead_letter import Header
+from transforms.kafka_clock import event_time
+from transforms.kafka_config import KafkaConfig
+from transforms.kafka_reader import PartitionReader, borrow_reader, close_readers, reading_stopped
+from transforms.kafka_topics import list_partitions, start_offset
+from transforms.stream_records import KafkaPartition, KafkaRecord
+
+# Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
+_NO_END = 2**62
+
+_WATERMARK = ManualWatermarkEstimator.default_provider()
+
+
+class ReadFromKafka(beam.PTransform):
+    """Gives the records of a topic as KafkaRecord, each with its stream time as Beam timestamp.
+
+    Reading goes on where the runner's checkpoint says; a new job begins after KafkaConfig.start. Partitions that are
+    added while the job runs are not read until it starts again.
+    """
+
+    def __init__(self, config: KafkaConfig, topic: str) -> None:
+        super().__init__()
+        self._config = config
+        self._topic = topic
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
+        return (
+            pbegin
+            | "Topic" >> beam.Create([self._topic])
+            | "ListPartitions" >> beam.ParDo(_ListPartitionsFn(self._config))
+            | "ReadPartition" >> beam.ParDo(_ReadPartitionFn(self._config))
+        )
+
+
+class _ListPartitionsFn(beam.DoFn):
+    def __init__(self, config: KafkaConfig) -> None:
+        super().__init__()
+        self._config = config
+
+    def process(self, topic: str) -> Iterator[KafkaPartition]:
+        for partition in list_partitions(self._config, [topic])[topic]:
+            yield KafkaPartition(topic, partition)
+
+
+class _Tracker(OffsetRestrictionTracker):
+    """Never splits ahead of what has been read: half of an endless range begins at an offset that never comes."""
+
+    def try_split(self, fraction_of_remainder: float) -> tuple[OffsetRange, OffsetRange] | None:
+        return None if fraction_of_remainder > 0 else super().try_split(fraction_of_remainder)
+
+    def is_bounded(self) -> bool:
+        return False
+
+
+class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
+    """Reads a partition in short rounds; between two of them the runner hands the records on.
+
+    It provides its own restrictions: offsets from the configured start on, without an end.
+    """
+
+    def __init__(self, config: KafkaConfig) -> None:
+        super().__init__()
+        self._config = config
+        self._round_end_s = 0.0
+        self._records = Metrics.counter("speech.read_kafka", "records")
+        self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
+
+    def initial_restriction(self, element: KafkaPartition) -> OffsetRange:
+        return OffsetRange(start_offset(self._config, element.topic, element.partition), _NO_END)
+
+    def create_tracker(self, restriction: OffsetRange) -> _Tracker:
+        return _Tracker(restriction)
+
+    def restriction_size(self, element: KafkaPartition, restriction: OffsetRange) -> float:
+        return 1.0
+
+    def truncate(self, element: KafkaPartition, restriction: OffsetRange) -> None:
+        """Leaves nothing to read where a job is drained; its sessions then end by their timers."""
+        return None
+
+    def start_bundle(self) -> None:
+        # Partitions that share a bundle are read one after the other, so they share the time of one round as well.
+        self._round_end_s = time.monotonic() + self._config.poll_round_ms / 1000
+
+    @beam.DoFn.unbounded_per_element()
+    def process(
+        self,
+        partition: KafkaPartition,
+        tracker: beam.io.iobase.RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
+        watermark: ManualWatermarkEstimator = beam.DoFn.WatermarkEstimatorParam(_WATERMARK),  # noqa: B008
+        finalizer: beam.DoFn.BundleFinalizerParam = beam.DoFn.BundleFinalizerParam,
+    ) -> Iterator[TimestampedValue]:
+        if reading_stopped():
+            # Claiming the end says that nothing is left, which sends the watermark to its end.
+            tracker.try_claim(_NO_END)
+            return
+        with borrow_reader(self._config, partition) as reader:
+            reader.commit()
+            reader.seek(tracker.current_restriction().start)
+            last: Timestamp | None = watermark.current_watermark()
+            reader.clock.begin_round(None if last is None else last.micros // 1000)
+            count = 0
+            while True:
+                left_ms = max(0, round((self._round_end_s - time.monotonic()) * 1000))
+                records = reader.poll(left_ms, self._config.max_round_records - count)
+                for record in records:
+                    if not tracker.try_claim(record.offset):
+                        reader.forget_place()
+                        return
+                    reader.claimed(record.offset)
+                    yield self._stamped(record, reader)
+                count += len(records)
+                if left_ms == 0 or count >= self._config.max_round_records:
+                    break
+            now_ms = int(time.time() * 1000)
+            watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
+            watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
+            if count and self._config.group_id:
+                next_offset = record.offset + 1
+                finalizer.register(lambda: reader.durable(next_offset))
+            tracker.defer_remainder()
+
+    def teardown(self) -> None:
+        close_readers(self._config)
+
+    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> TimestampedValue:
+        now_ms = int(time.time() * 1000)
+        event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
+        if substituted:
+            self._substituted.inc()
+        self._records.inc()
+        stream_ms = reader.clock.stamp(event_ms)
+        headers = [Header(name, value) for name, value in record.headers]
+        return TimestampedValue(
+            KafkaRecord(
+                record.topic,
+                record.partition,
+                record.offset,
+                record.key,
+                record.value,
+                headers,
+                event_ms,
+                substituted,
+                stream_ms,
+            ),
+            Timestamp(micros=stream_ms * 1000),
+        )

@@ -1,0 +1,110 @@
+"""The records that flow through the streaming job: from Kafka, through a session, to Kafka."""
+
+from typing import NamedTuple
+
+import apache_beam as beam
+from apache_beam.coders import RowCoder
+
+from model_runtime.errors import SpeechError
+from transforms.dead_letter import DeadLetter, Header
+
+
+class KafkaPartition(NamedTuple):
+    """One partition to read."""
+
+    topic: str
+    partition: int
+
+
+class KafkaRecord(NamedTuple):
+    """One record as it came.
+
+    event_ms: its timestamp (Unix ms), or the time it was read where that is unusable (`substituted`); stream_ms: the
+    time of its partition when it was read, never before event_ms, never falling from record to record, and rising
+    between rounds. It is the record's Beam timestamp, so a runner that sorts by time keeps the order of the offsets.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+    event_ms: int
+    substituted: bool
+    stream_ms: int
+
+
+class Chunk(NamedTuple):
+    """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value."""
+
+    session: str
+    sequence: int
+    encoding: str
+    sample_rate_hz: int
+    channels: int
+    end_of_stream: bool
+    payload: bytes | None
+    event_ms: int
+    stream_ms: int
+    topic: str
+    partition: int
+    offset: int
+    headers: list[Header]
+
+
+class EnhancedChunk(NamedTuple):
+    """A piece of a session's clean audio: mono LINEAR16; sequence counts from 0; the last one may be empty."""
+
+    session: str
+    sequence: int
+    sample_rate_hz: int
+    end_of_stream: bool
+    payload: bytes
+    event_ms: int
+
+
+class KafkaOutput(NamedTuple):
+    """One record to write; timestamp_ms None lets the producer take its clock."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+    timestamp_ms: int | None
+
+
+def refused_record(record: KafkaRecord, stage: str, error: SpeechError) -> DeadLetter:
+    """Gives the dead letter of a record that is no chunk."""
+    return DeadLetter(
+        stage=stage,
+        key=(record.key or b"").decode("utf-8", "backslashreplace"),
+        error_class=type(error).__name__,
+        message=str(error),
+        payload=record.value,
+        record_key=record.key,
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        headers=record.headers,
+    )
+
+
+def refused_chunk(chunk: Chunk, stage: str, error: SpeechError) -> DeadLetter:
+    """Gives the dead letter of a chunk that its session cannot use: the record it came in, untouched."""
+    return DeadLetter(
+        stage=stage,
+        key=chunk.session,
+        error_class=type(error).__name__,
+        message=str(error),
+        payload=chunk.payload,
+        record_key=chunk.session.encode(),
+        topic=chunk.topic,
+        partition=chunk.partition,
+        offset=chunk.offset,
+        headers=chunk.headers,
+    )
+
+
+for _record in (KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput):
+    beam.coders.registry.register_coder(_record, RowCoder)
