@@ -111,7 +111,7 @@ def test_another_format_is_shown_by_its_first_bytes(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_and_a_folder_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="none.tflite: the file cannot be read: No such file"):
+    with pytest.raises(ModelError, match=r"none\.tflite: the file cannot be read: No such file"):
         read_graph_file(tmp_path / "none.tflite")
     with pytest.raises(ModelError, match="the file cannot be read: Is a directory"):
         read_graph_file(tmp_path)
