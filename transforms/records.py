@@ -1,0 +1,97 @@
+"""Records that the batch job passes between its steps: slices of sources, rows with their audio, results."""
+
+from typing import NamedTuple
+
+from model_runtime.records import Word
+
+AUDIO = "audio"
+MANIFEST = "manifest"
+PARQUET = "parquet"
+
+
+class Source(NamedTuple):
+    """One input file. position: its place in the input's order; kind: audio, manifest or parquet."""
+
+    position: int
+    path: str
+    kind: str
+
+
+class Slice(NamedTuple):
+    """A run of rows that one worker reads by itself.
+
+    source: index of the (first) source; paths: the file, or as many audio files as there are rows (sources `source`,
+    `source + 1`, ...); first_row: number of the first row, from 1 (the line of a manifest); rows: how many (blank
+    lines are none); offset_bytes: where the first line of a manifest stands; error: why the file as a whole cannot be
+    read; it then counts as one row.
+    """
+
+    source: int
+    kind: str
+    paths: list[str]
+    first_row: int
+    rows: int
+    offset_bytes: int = 0
+    error: str = ""
+
+
+class ClipRow(NamedTuple):
+    """One row of the input, its audio not yet decoded. (source, row) is its identity; names and ids may repeat.
+
+    name: what errors call it; source_path: the file it stands in; columns: the row's own columns as a JSON object;
+    path: an audio file, where `data` is None; data: the bytes of an audio file, or, with sample_rate_hz above 0, raw
+    float32 little-endian samples; start_s, duration_s: the part that is meant, None where the row says nothing;
+    error: why the row cannot be used, found while reading.
+    """
+
+    source: int
+    row: int
+    name: str
+    source_path: str
+    columns: bytes
+    path: str = ""
+    data: bytes | None = None
+    sample_rate_hz: int = 0
+    start_s: float | None = None
+    duration_s: float | None = None
+    error: str = ""
+
+
+class Segment(NamedTuple):
+    """One stretch of speech, in ms since the clip's first sample."""
+
+    start_ms: int
+    end_ms: int
+
+
+class ClipResult(NamedTuple):
+    """What became of one row: its own columns and the answer, or the reason why there is none.
+
+    pred_text: the finals' texts joined by a space; duration_s: of the audio that was used, None where there was none;
+    error and error_class are "" for a good row; enhanced: clean audio, 16-bit little-endian samples at sample_rate_hz
+    (None where none was asked for); enhanced_path: where it was written, relative to the output folder.
+    """
+
+    source: int
+    row: int
+    source_path: str
+    columns: bytes
+    pred_text: str
+    words: list[Word]
+    segments: list[Segment]
+    duration_s: float | None
+    model: str
+    device: str
+    error: str
+    error_class: str
+    sample_rate_hz: int = 0
+    enhanced: bytes | None = None
+    enhanced_path: str = ""
+
+
+class ResultLine(NamedTuple):
+    """One row of the results as a JSON object; sorting by the first two fields gives the input's order."""
+
+    source: int
+    row: int
+    line: bytes

@@ -1,0 +1,36 @@
+"""The form of the batch job's results: the input's columns and the answer as one JSON object."""
+
+from typing import Any
+
+import msgspec
+
+from transforms.records import ClipResult, ResultLine
+
+
+def to_line(result: ClipResult, with_enhanced: bool) -> ResultLine:
+    """Gives a result as a JSON object. Columns of the input that the answer has too are replaced by it.
+
+    Args:
+        with_enhanced: whether there is a field enhanced_filepath ("" for a bad row).
+    """
+    fields: dict[str, Any] = msgspec.json.decode(result.columns)
+    answer: dict[str, Any] = {
+        "pred_text": result.pred_text,
+        "words": [word._asdict() for word in result.words],
+        "segments": [segment._asdict() for segment in result.segments],
+        "duration": result.duration_s,
+        "model": result.model,
+        "device": result.device,
+        "error": result.error,
+        "error_class": result.error_class,
+        "source_file": result.source_path,
+        "source_row": result.row,
+    }
+    if with_enhanced:
+        answer["enhanced_filepath"] = result.enhanced_path
+    if result.duration_s is None:
+        # What the manifest says of audio that could not be read is better than nothing.
+        duration = fields.get("duration")
+        is_number = isinstance(duration, (int, float)) and not isinstance(duration, bool)
+        answer["duration"] = float(duration) if is_number and duration is not None else None
+    return ResultLine(result.source, result.row, msgspec.json.encode({**fields, **answer}))
