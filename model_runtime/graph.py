@@ -192,6 +192,7 @@ class Graph:
         """Splits the rows into batch sizes; the last part is padded with copies of its last row."""
         if rows < 1:
             raise ModelError(f"{self._bound.path}: graph {self._role!r} needs at least one row, got {rows}")
+        self._bound.check_shapes([array.shape for array in arrays])
         parts = []
         start = 0
         while start < rows:

@@ -219,6 +219,11 @@ def test_no_rows_are_refused(mask: Graph) -> None:
         mask.run({"features": magnitudes(0)}, mask.initial_states(0))
 
 
+def test_more_states_than_rows_are_refused(mask: Graph) -> None:
+    with pytest.raises(ModelError, match=r"input 'h0_in' must have the shape \[3, 128\], got \[5, 128\]"):
+        mask.run({"features": magnitudes(3)}, mask.initial_states(5))
+
+
 def test_states_of_another_type_are_refused(mask: Graph) -> None:
     states = tuple(state.astype(np.int8) for state in mask.initial_states(1))
     with pytest.raises(ModelError, match=r"graph 'mask' cannot be computed: .*INT8"):
