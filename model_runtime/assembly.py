@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,9 +33,6 @@ from model_runtime.words import WordTimes
 
 # A recogniser without a vad and without blocks of its own is fed this often, and so are its endpoint rules.
 _UTTERANCE_BLOCK_MS = 100
-
-
-T = TypeVar("T")
 
 
 class LoadedModel(NamedTuple):
@@ -71,12 +68,12 @@ def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
     denoise, vad, asr = (models.get(stage) for stage in ("denoise", "vad", "asr"))
     denoiser = None
     if denoise is not None:
-        denoiser = Denoiser(SpectralKernel(_framing(denoise, SpectralFraming), denoise.graphs))
+        denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
         recognizer = _recognizer(asr, recipe.asr)
     if vad is not None and recipe.vad is not None:
-        kernel = ProbabilityKernel(_framing(vad, ProbabilityFraming), vad.graphs[0])
+        kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
     elif asr is not None and recognizer is not None:
         rules = EndpointRules(recipe.endpoint, rate_hz)
@@ -109,7 +106,7 @@ def _recognizer(asr: LoadedModel, config: AsrConfig) -> Recognizer:
     times = _word_times(card)
     if isinstance(framing, UtteranceCtcFraming):
         return UtteranceRecognizer(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
-    kernel = StreamingCtcKernel(_framing(asr, StreamingCtcFraming), *asr.graphs)
+    kernel = StreamingCtcKernel(card.framing_as(StreamingCtcFraming), *asr.graphs)
     interval = config.partial_interval_ms * card.sample_rate_hz // 1000
     return StreamingRecognizer(kernel, decoder, times, interval)
 
@@ -126,13 +123,6 @@ def _block_samples(card: ModelCard) -> int:
     if isinstance(framing, StreamingCtcFraming):
         return framing.block_samples
     return card.sample_rate_hz * _UTTERANCE_BLOCK_MS // 1000
-
-
-def _framing(model: LoadedModel, kind: type[T]) -> T:
-    framing = model.card.parsed_framing()
-    if not isinstance(framing, kind):
-        raise ConfigError(f"{model.card.name}: a {model.stage} stage needs {kind.__name__}, got {model.card.kind}")
-    return framing
 
 
 def _fingerprint(recipe: Recipe, models: dict[str, LoadedModel]) -> bytes:

@@ -1,7 +1,7 @@
 """Model cards: the YAML that tells everything about a model but its weights, so a model is added without code."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 import yaml
@@ -88,6 +88,7 @@ class UtteranceCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
         _at_least("context_samples", self.context_samples, 0)
 
 
+FramingT = TypeVar("FramingT")
 Framing = SpectralFraming | ProbabilityFraming | StreamingCtcFraming | UtteranceCtcFraming
 _FRAMING: dict[str, type] = {
     "spectral": SpectralFraming,
@@ -140,6 +141,17 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def parsed_framing(self) -> Framing:
         """Gives the framing of this card's kind."""
         framing: Framing = msgspec.convert(self.framing, _FRAMING[self.kind])
+        return framing
+
+    def framing_as(self, kind: type[FramingT]) -> FramingT:
+        """Gives the framing of this card, which must be of this kind.
+
+        Raises:
+            ConfigError: the card is of another kind.
+        """
+        framing = self.parsed_framing()
+        if not isinstance(framing, kind):
+            raise ConfigError(f"{self.name}: {kind.__name__} is needed here, a {self.kind} model does not have it")
         return framing
 
     def paths(self, role: str) -> dict[str, Path]:

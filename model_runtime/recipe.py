@@ -21,6 +21,7 @@ def _within(field: str, value: float, low: float, high: float) -> None:
 class DenoiseConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The denoise stage."""
 
+    # Name of a packaged model, or the path of a card or its folder.
     model: str
     # Emit Enhanced events; False where only later stages use the clean audio.
     emit: bool = True
@@ -29,16 +30,19 @@ class DenoiseConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class VadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The vad stage: from speech probabilities to utterances."""
 
+    # Name of a packaged model, or the path of a card or its folder.
     model: str
     # Which audio it hears: that of the denoise stage, or the session's own.
     hears: Hears = "enhanced"
-    # Probability 0..1 at which a frame counts as speech, and below which speech stops.
+    # Probability 0..1 at which speech begins.
     threshold: float = 0.5
+    # Probability below which it stops; not above `threshold`.
     stop_threshold: float = 0.35
     # ms of speech before an utterance begins; shorter bursts are not speech.
     min_speech_ms: int = 60
-    # ms of audio kept before the first and after the last speech frame.
+    # ms of audio kept before the first speech frame.
     pad_before_ms: int = 300
+    # ms of audio kept after the last speech frame.
     pad_after_ms: int = 200
 
     def __post_init__(self) -> None:
@@ -68,8 +72,11 @@ class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The asr stage."""
 
+    # Name of a packaged model, or the path of a card or its folder.
     model: str
+    # Which audio it hears: that of the denoise stage, or the session's own.
     hears: Hears = "enhanced"
+    # The best token of every frame, or the most probable text of the model's words.
     decoder: Literal["greedy", "prefix_beam"] = "prefix_beam"
     # Hypotheses that the prefix beam keeps.
     beam: int = 8
@@ -84,6 +91,7 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Stages in the order in which audio passes them; any may be absent, but not all."""
 
+    # What results and errors call it.
     name: str
     denoise: DenoiseConfig | None = None
     vad: VadConfig | None = None

@@ -19,7 +19,9 @@ RECIPES: dict[str, str | Recipe] = {
     "enhance": "enhance",
     "segment": "segment",
     "asr alone": Recipe("asr-alone", asr=AsrConfig("unison-asr-stream", decoder="greedy")),
-    "batch asr alone": Recipe("batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)),
+    "batch asr alone": Recipe(
+        "batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)
+    ),
     "all enhanced": Recipe("enhanced", DENOISE, VAD, AsrConfig("unison-asr-stream")),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
 }
@@ -85,7 +87,11 @@ def test_batches_give_the_text_and_times_of_single_clips(
     engine: Callable[..., SpeechEngine], samples: list[Audio], name: str, variant: str
 ) -> None:
     loaded = engine(RECIPES[name], variant)
-    clips = [*samples, Audio(samples[0].samples[:9000], samples[0].sample_rate_hz), Audio(np.zeros(0, np.float32), 16_000)]
+    clips = [
+        *samples,
+        Audio(samples[0].samples[:9000], samples[0].sample_rate_hz),
+        Audio(np.zeros(0, np.float32), 16_000),
+    ]
     together = loaded.run(clips, batch_size=5)
     for events, clip in zip(together, clips, strict=True):
         (alone,) = loaded.run([clip])

@@ -1,0 +1,116 @@
+"""The streaming recipe written out as one plain loop over bare interpreters: no session, no state to freeze, no checks.
+
+It makes the same model calls on the same audio as the engine, so it is the limit that the engine is measured by.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from model_runtime.card import ModelCard, ProbabilityFraming, SpectralFraming, StreamingCtcFraming, load_card
+from model_runtime.graph_binding import BoundGraph, bind_graph
+from model_runtime.graph_file import read_graph_file
+from model_runtime.tflite import make_interpreter
+
+Span = tuple[int, int]
+
+
+class _Bare:
+    """One interpreter and the indexes of its tensors."""
+
+    def __init__(self, card: ModelCard, role: str, variant: str) -> None:
+        binding = next(graph for graph in card.graphs if graph.role == role)
+        path = Path(card.folder) / card.variants[variant][role]
+        bound: BoundGraph = bind_graph(read_graph_file(path), binding, card.signature)
+        ports = bound.inputs + bound.state_inputs
+        self.inputs = [port.tensor_index for port in ports]
+        self.outputs = [port.tensor_index for port in bound.outputs + bound.state_outputs]
+        self.numbers = bound.inputs[0].numbers, bound.outputs[0].numbers
+        self.zeros = [port.numbers.zeros((1, *port.shape[1:])) for port in bound.state_inputs]
+        self.interpreter = make_interpreter(path, 1, [], None)
+        self.prepared = False
+
+    def __call__(self, values: np.ndarray, states: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+        source, result = self.numbers
+        arrays = [source.quantize(values) if source.scale else values, *states]
+        if not self.prepared:
+            for index, array in zip(self.inputs, arrays, strict=True):
+                self.interpreter.resize_tensor_input(index, array.shape)
+            self.interpreter.allocate_tensors()
+            self.prepared = True
+        for index, array in zip(self.inputs, arrays, strict=True):
+            self.interpreter.set_tensor(index, array)
+        self.interpreter.invoke()
+        output, *new_states = [self.interpreter.get_tensor(index) for index in self.outputs]
+        return (result.dequantize(output) if result.scale else output), new_states
+
+
+class PlainLoop:
+    """denoise, vad and streaming asr of the packaged models, one after the other over whole audio."""
+
+    def __init__(self, variant: str) -> None:
+        denoise, vad, asr = (load_card(name) for name in ("unison-denoise", "unison-vad", "unison-asr-stream"))
+        available = [variant if variant in card.variants else "float32" for card in (denoise, vad, asr)]
+        self._mask = _Bare(denoise, "mask", available[0])
+        self._vad = _Bare(vad, "vad", available[1])
+        self._features = _Bare(asr, "features", available[2])
+        self._encoder = _Bare(asr, "encoder", available[2])
+        self._spectral = denoise.framing_as(SpectralFraming)
+        self._probability = vad.framing_as(ProbabilityFraming)
+        self._ctc = asr.framing_as(StreamingCtcFraming)
+
+    def run(self, audio: np.ndarray, spans: Sequence[Span]) -> list[int]:
+        """Cleans audio (float32 [n], 16 kHz), judges all of it, recognises the spans; gives the best tokens."""
+        clean = self.denoise(audio)
+        self.judge(clean)
+        return [token for span in spans for token in self.recognise(audio, span)]
+
+    def denoise(self, audio: np.ndarray) -> np.ndarray:
+        framing = self._spectral
+        n, hop, frames = framing.window_samples, framing.hop_samples, framing.frames_per_call
+        window = np.sqrt(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / n)).astype(np.float32)
+        delay, block = n - hop, frames * hop
+        padded = np.concatenate((np.zeros(delay, np.float32), audio, np.zeros(block + delay, np.float32)))
+        states: list[np.ndarray] = self._mask.zeros
+        overlap, clean = np.zeros(delay, np.float32), []
+        for at in range(0, len(audio), block):
+            cut = np.lib.stride_tricks.as_strided(padded[at:], (frames, n), (hop * 4, 4))
+            spectrum = np.fft.rfft(cut * window)
+            magnitude = np.abs(spectrum)
+            if framing.feature == "log_magnitude":
+                floored = np.log(np.maximum(magnitude, framing.feature_floor))
+                magnitude = floored * framing.feature_scale + framing.feature_offset
+            mask, states = self._mask(magnitude[None].astype(np.float32), states)
+            pieces = np.fft.irfft(spectrum * mask[0], n) * window
+            total = np.zeros(block + delay, np.float32)
+            total[:delay] = overlap
+            for k in range(frames):
+                total[k * hop : k * hop + n] += pieces[k]
+            clean.append(total[:block])
+            overlap = total[block:]
+        return np.concatenate(clean)[delay : delay + len(audio)]
+
+    def judge(self, audio: np.ndarray) -> list[np.ndarray]:
+        framing = self._probability
+        padded = np.concatenate((np.zeros(framing.context_samples, np.float32), audio))
+        states, speech = self._vad.zeros, []
+        length = framing.context_samples + framing.block_samples
+        for at in range(0, len(padded) - length + 1, framing.block_samples):
+            probabilities, states = self._vad(padded[None, at : at + length], states)
+            speech.append(probabilities)
+        return speech
+
+    def recognise(self, audio: np.ndarray, span: Span) -> list[int]:
+        framing = self._ctc
+        heard = np.concatenate((np.zeros(framing.context_samples, np.float32), audio[slice(*span)]))
+        states, tokens, last = self._encoder.zeros, [], 0
+        length = framing.context_samples + framing.block_samples
+        for at in range(0, len(heard) - length + 1, framing.block_samples):
+            features, _ = self._features(heard[None, at : at + length], ())
+            log_probs, states = self._encoder(features, states)
+            for token in log_probs[0].argmax(axis=1).tolist():
+                if token and token != last:
+                    tokens.append(token)
+                last = token
+        return tokens
