@@ -1,0 +1,211 @@
+"""The batch job as a command: what it writes, what it says, and how it ends. The engine is a stand-in."""
+
+import json
+import pickle
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import apache_beam as beam
+import msgspec
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+import yaml
+from apache_beam.internal import cloudpickle_pickler
+
+from model_runtime import Audio, Enhanced, Event, Final, MadeBy, ModelError, SpeechEnd, SpeechEngine, Word
+from pipelines.batch import BatchConfig, build, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class _Counting:
+    """Says how many samples a clip has, and gives them back as the clean audio."""
+
+    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+        return [self._events(clip) for clip in clips]
+
+    def made_by(self) -> MadeBy:
+        return MadeBy("counting:1:float32", "cpu")
+
+    def _events(self, clip: Audio) -> list[Event]:
+        size = len(clip.samples)
+        word = Word(str(size), 0, 1000 * size // clip.sample_rate_hz, 0.5)
+        return [
+            SpeechEnd(0, 0, size, "stream"),
+            Final(0, 0, word.text, (word,), 0.5, 0, size),
+            Enhanced(0, clip.samples.astype("<f4").tobytes()),
+        ]
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpeechEngine, "load", lambda *_: _Counting())
+
+
+def _write_clips(folder: Path, *sizes: int) -> None:
+    for size in sizes:
+        soundfile.write(folder / f"clip{size}.wav", np.full(size, 0.25), 16000, subtype="PCM_16")
+
+
+def _run(tmp_path: Path, source: object, *settings: str) -> int:
+    arguments = [f"input={json.dumps(source)}", f"output={tmp_path / 'out'}", *settings]
+    return main([part for setting in arguments for part in ("--set", setting)])
+
+
+def _rows(tmp_path: Path, name: str = "results.jsonl") -> list[dict[str, object]]:
+    return [json.loads(line) for line in (tmp_path / "out" / name).read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_stand_in_the_order_of_the_input(tmp_path: Path) -> None:
+    _write_clips(tmp_path, *range(1000, 1040))
+    lines = [json.dumps({"audio_filepath": f"clip{size}.wav", "n": size}) for size in range(1039, 999, -1)]
+    (tmp_path / "m.jsonl").write_text("\n".join(lines))
+    assert _run(tmp_path, str(tmp_path / "m.jsonl"), "reading.rows_per_slice=3", "inference.batch_size=4") == 0
+    assert [(row["n"], row["pred_text"]) for row in _rows(tmp_path)] == [(n, str(n)) for n in range(1039, 999, -1)]
+
+
+def test_good_row_has_its_columns_and_the_answer(tmp_path: Path) -> None:
+    _write_clips(tmp_path, 1600)
+    manifest = tmp_path / "m.jsonl"
+    manifest.write_text('{"audio_filepath": "clip1600.wav", "duration": 9, "text": "x", "tags": {"a": [1, null]}}\n')
+    _run(tmp_path, str(manifest))
+    assert _rows(tmp_path) == [
+        {
+            "audio_filepath": "clip1600.wav",
+            "duration": 0.1,
+            "text": "x",
+            "tags": {"a": [1, None]},
+            "pred_text": "1600",
+            "words": [{"text": "1600", "start_ms": 0, "end_ms": 100, "confidence": 0.5}],
+            "segments": [{"start_ms": 0, "end_ms": 100}],
+            "model": "counting:1:float32",
+            "device": "cpu",
+            "error": "",
+            "error_class": "",
+            "source_file": str(manifest),
+            "source_row": 1,
+        }
+    ]
+
+
+def test_bad_rows_are_reported_and_the_job_ends_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_clips(tmp_path, 1600, 3200)
+    (tmp_path / "page.wav").write_text("<!DOCTYPE html>")
+    assert _run(tmp_path, str(tmp_path / "*.wav")) == 0
+    rows = _rows(tmp_path)
+    assert [row["pred_text"] for row in rows] == ["1600", "3200", ""]
+    assert rows[2]["error"] == f"{tmp_path}/page.wav: not decodable (Format not recognised.): it is an HTML page"
+    assert rows[2]["error_class"] == "AudioError"
+    expected = r"rows: 3, errors: 1, audio: 0.3 s, wall: \d+.\d s, real-time factor: \d+.\d+, devices: cpu \(2 rows\)\n"
+    assert re.fullmatch(expected, capsys.readouterr().out)
+
+
+def test_parquet_results_have_the_rows_of_the_json_lines(tmp_path: Path) -> None:
+    _write_clips(tmp_path, 1600, 3200)
+    assert _run(tmp_path, str(tmp_path), "results.formats=[jsonl, parquet]") == 0
+    assert pq.read_table(tmp_path / "out" / "results.parquet").to_pylist() == _rows(tmp_path)
+
+
+def test_shards_share_the_rows_and_each_is_in_order(tmp_path: Path) -> None:
+    _write_clips(tmp_path, *range(1000, 1010))
+    assert _run(tmp_path, str(tmp_path), "results.shards=2") == 0
+    shards = [_rows(tmp_path, f"results-{shard:05d}-of-00002.jsonl") for shard in (0, 1)]
+    texts = [[str(row["pred_text"]) for row in shard] for shard in shards]
+    assert [len(shard) for shard in texts] == [5, 5]
+    assert texts == [sorted(shard) for shard in texts]
+    assert sorted(texts[0] + texts[1]) == [str(size) for size in range(1000, 1010)]
+
+
+def test_input_without_rows_gives_an_empty_result_file(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text("\n\n")
+    assert _run(tmp_path, str(tmp_path / "m.jsonl"), "results.formats=[jsonl, parquet]") == 0
+    assert _rows(tmp_path) == []
+    assert pq.read_metadata(tmp_path / "out" / "results.parquet").num_rows == 0
+
+
+def test_clean_audio_is_written_and_named_in_the_row(tmp_path: Path) -> None:
+    _write_clips(tmp_path, 1600)
+    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "recipe=enhance", "enhanced.write=true") == 0
+    name = str(_rows(tmp_path)[0]["enhanced_filepath"])
+    samples, rate_hz = soundfile.read(tmp_path / "out" / name, dtype="int16")
+    assert re.fullmatch(r"enhanced/clip1600-[0-9a-f]{12}.wav", name)
+    assert (rate_hz, samples.tolist()) == (16000, [8192] * 1600)
+
+
+def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Path) -> None:
+    _write_clips(tmp_path, 1600)
+    for _ in range(2):
+        assert _run(tmp_path, str(tmp_path / "clip1600.wav")) == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["results.jsonl"]
+    assert len(_rows(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["inference.batch_size=0"], "error: configuration: inference.batch_size must be >= 1, got 0"),
+        (["recipe=nothing"], "error: no recipe 'nothing'"),
+        (["recipe=segment", "enhanced.write=true"], "error: enhanced.write needs a recipe that emits clean audio"),
+        (["results.formats=[]"], "error: configuration: results.formats must be jsonl, parquet or both, got []"),
+        (["results.name=../x"], "error: configuration: results.name must be a plain file name, got '../x'"),
+    ],
+)
+def test_wrong_configuration_ends_with_two_and_the_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: list[str], message: str
+) -> None:
+    _write_clips(tmp_path, 1600)
+    assert _run(tmp_path, str(tmp_path), *settings) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_pattern_without_a_match_ends_with_two_and_the_pattern(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(tmp_path, f"{tmp_path}/*.wav") == 2
+    assert f"error: input: '{tmp_path}/*.wav' matches no file" in capsys.readouterr().err
+
+
+def test_unknown_flag_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--inptu=a"]) == 2
+    assert "error: --inptu is no option" in capsys.readouterr().err
+
+
+def test_refused_model_ends_with_one_and_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ModelError("/m/asr.tflite: is a Git LFS pointer")
+
+    monkeypatch.setattr(SpeechEngine, "load", refuse)
+    _write_clips(tmp_path, 1600)
+    assert _run(tmp_path, str(tmp_path)) == 1
+    assert capsys.readouterr().err.endswith("error: /m/asr.tflite: is a Git LFS pointer\n")
+
+
+def test_every_step_can_be_pickled_without_opening_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_clips(tmp_path, 1600)
+    monkeypatch.setattr(SpeechEngine, "load", lambda *_: pytest.fail("opened a model"))
+    pipeline = beam.Pipeline()
+    build(pipeline, BatchConfig(str(tmp_path), str(tmp_path / "out"), recipe="enhance"))
+    steps: list[beam.DoFn] = []
+
+    class _Collect(beam.pipeline.PipelineVisitor):
+        def visit_transform(self, applied: beam.pipeline.AppliedPTransform) -> None:
+            if isinstance(applied.transform, beam.ParDo):
+                steps.append(applied.transform.fn)
+
+    pipeline.visit(_Collect())
+    own = [step for step in steps if type(step).__module__.startswith("transforms.")]
+    assert {type(step).__name__ for step in own} == {"_ReadSliceFn", "_InferClipsFn", "_WriteShardFn"}
+    assert [type(pickle.loads(pickle.dumps(step))) for step in own] == [type(step) for step in own]
+    assert all(cloudpickle_pickler.loads(cloudpickle_pickler.dumps(step)) for step in steps)
+
+
+def test_shipped_file_names_every_field_with_its_default() -> None:
+    raw = yaml.safe_load((ROOT / "configs" / "batch.yaml").read_text(encoding="utf-8"))
+    defaults = msgspec.to_builtins(BatchConfig(raw["input"], raw["output"]))
+    assert msgspec.to_builtins(raw) == json.loads(json.dumps(defaults))
