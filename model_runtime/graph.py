@@ -1,8 +1,8 @@
 """A graph that runs: named float arrays in and out, state handed through, on the best device that can be had."""
 
 import logging
-import threading
 from collections.abc import Mapping
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
@@ -54,7 +54,6 @@ class Graph:
             for source, target in zip(bound.state_outputs, bound.state_inputs, strict=True)
         ]
         self._tables = [(pair, table) for pair, table in enumerate(tables) if table is not None]
-        self._lock = threading.Lock()
         self._pool = InterpreterPool(bound, route.threads)
 
     @classmethod
@@ -107,7 +106,8 @@ class Graph:
         """Makes the first interpreter, which is where the device, or the runtime on the CPU, refuses the file."""
         if device != CPU:
             config = self._route.delegates[device]
-            self._pool = InterpreterPool(self._bound, self._route.threads, lambda: open_delegate(device, config))
+            make_delegate = partial(open_delegate, device, config)
+            self._pool = InterpreterPool(self._bound, self._route.threads, device, make_delegate)
         self.device = device
         rows = self._bound.batch_sizes[0]
         shapes = [(rows, *port.shape[1:]) for port in self._bound.inputs + self._bound.state_inputs]
@@ -213,8 +213,8 @@ class Graph:
 
         This is exact: the caller holds the states, and a failed call has changed none of the arrays.
         """
-        failure = self._failure(error)
-        if pool.on_cpu or failure is None:
+        failure = _failure(pool.device, error)
+        if pool.device == CPU or failure is None:
             raise ModelError(f"{self._bound.path}: graph {self._role!r} cannot be computed: {error}") from error
         if self._route.on_failure == "refuse" and failure.reason != "delegate_took_nothing":
             raise failure from error
@@ -226,24 +226,10 @@ class Graph:
             message = f"{self._bound.path}: graph {self._role!r} cannot be computed, on the CPU neither: {cpu_error}"
             raise ModelError(message) from cpu_error
         cpu.give_back(rows, lane)
-        with self._lock:
-            first = self._pool is pool
-            if first:
-                self._pool, self.device, self.reason = cpu, CPU, failure.reason
-                pool.clear()
-        if first:
+        if pool.retire():
+            self._pool, self.device, self.reason = cpu, CPU, failure.reason
             _logger.warning("graph %r (%s) goes on on the CPU: %s", self._role, self._bound.path, failure)
         return results
-
-    def _failure(self, error: Exception) -> DelegateError | None:
-        """Gives what an error of a call says about the device, None when it is about the arrays."""
-        if isinstance(error, DelegateError):
-            return error
-        if isinstance(error, PrepareError):
-            return DelegateError(self.device, error.reason, str(error))
-        if isinstance(error, RuntimeError):
-            return DelegateError(self.device, "delegate_died", " ".join(str(error).split()))
-        return None
 
     def close(self) -> None:
         """Drops the idle interpreters; a later call makes new ones."""
@@ -251,3 +237,14 @@ class Graph:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Graph cannot be pickled: it holds interpreters; load it where it is used (DoFn.setup)")
+
+
+def _failure(device: str, error: Exception) -> DelegateError | None:
+    """Gives what an error of a call says about the device, None when it is about the arrays."""
+    if isinstance(error, DelegateError):
+        return error
+    if isinstance(error, PrepareError):
+        return DelegateError(device, error.reason, str(error))
+    if isinstance(error, RuntimeError):
+        return DelegateError(device, "delegate_died", " ".join(str(error).split()))
+    return None

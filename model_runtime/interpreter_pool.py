@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from model_runtime.devices import CPU
 from model_runtime.graph_binding import BoundGraph
 from model_runtime.tflite import NothingDelegatedError, make_interpreter
 
@@ -83,20 +84,23 @@ class Lane:
 
 
 class InterpreterPool:
-    """Lanes by batch size: as many as there were calls at once. Thread-safe; empty in a forked child."""
+    """Lanes by batch size: as many as there were calls at once. Thread-safe; empty in a forked child.
 
-    def __init__(self, bound: BoundGraph, threads: int, make_delegate: Callable[[], Any] | None = None) -> None:
+    Attributes:
+        device: where its interpreters run; CPU when there is no delegate.
+    """
+
+    def __init__(
+        self, bound: BoundGraph, threads: int, device: str = CPU, make_delegate: Callable[[], Any] | None = None
+    ) -> None:
+        self.device = device
         self._bound = bound
         self._threads = threads
         self._make_delegate = make_delegate
         self._lock = threading.Lock()
         self._idle: dict[int, list[Lane]] = {}
+        self._retired = False
         _pools.add(self)
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether no delegate is used."""
-        return self._make_delegate is None
 
     def lease(self, rows: int) -> Lane:
         """Gives a lane that nobody else uses; give it back, unless it failed."""
@@ -109,12 +113,20 @@ class InterpreterPool:
     def give_back(self, rows: int, lane: Lane) -> None:
         """Takes a lane back for the next caller of that batch size."""
         with self._lock:
-            self._idle.setdefault(rows, []).append(lane)
+            if not self._retired:
+                self._idle.setdefault(rows, []).append(lane)
 
     def clear(self) -> None:
         """Drops the idle lanes."""
         with self._lock:
             self._idle = {}
+
+    def retire(self) -> bool:
+        """Drops the idle lanes for good; gives True to the first caller alone."""
+        with self._lock:
+            first, self._retired = not self._retired, True
+            self._idle = {}
+        return first
 
     def _abandon(self) -> None:
         _abandoned.append(self._idle)

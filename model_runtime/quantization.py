@@ -4,11 +4,18 @@ Only quantisation per tensor exists at a graph's inputs and outputs. Rounding is
 even one (what XNNPACK does; TFLite's reference kernels take ties away from zero, which differs only on exact halves).
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 __all__ = ["Quantization", "requantize_table"]
+
+
+@lru_cache
+def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
+    limits = np.iinfo(dtype)
+    return np.float32(limits.min), np.float32(limits.max)
 
 
 class Quantization(NamedTuple):
@@ -22,17 +29,21 @@ class Quantization(NamedTuple):
         """Gives the values, any shape, in the tensor's dtype: rounded and clipped to its range when it has a scale."""
         if not self.scale:
             return np.asarray(values, dtype=self.dtype)
-        limits = np.iinfo(self.dtype)
-        scaled: np.ndarray = np.rint(np.divide(values, np.float32(self.scale), dtype=np.float32))
-        scaled += np.float32(self.zero_point)
-        return scaled.clip(limits.min, limits.max).astype(self.dtype)
+        low, high = _limits(self.dtype)
+        scaled: np.ndarray = np.divide(values, np.float32(self.scale), dtype=np.float32)
+        np.rint(scaled, out=scaled)
+        np.add(scaled, np.float32(self.zero_point), out=scaled)
+        # Half the time of np.clip, which checks its arguments in Python.
+        np.maximum(scaled, low, out=scaled)
+        np.minimum(scaled, high, out=scaled)
+        return scaled.astype(self.dtype)
 
     def dequantize(self, stored: np.ndarray) -> np.ndarray:
         """Gives float32 values of stored integers; a tensor without a scale comes back as it is."""
         if not self.scale:
             return stored
         values: np.ndarray = np.subtract(stored, np.float32(self.zero_point), dtype=np.float32)
-        values *= np.float32(self.scale)
+        np.multiply(values, np.float32(self.scale), out=values)
         return values
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:

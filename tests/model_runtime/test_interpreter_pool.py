@@ -77,3 +77,11 @@ def test_a_cleared_pool_makes_new_lanes(bound: BoundGraph) -> None:
     pool.give_back(1, lane)
     pool.clear()
     assert pool.lease(1) is not lane
+
+
+def test_a_pool_is_retired_by_the_first_caller_alone_and_takes_nothing_back(bound: BoundGraph) -> None:
+    pool = InterpreterPool(bound, 1)
+    lane = pool.lease(1)
+    assert [pool.retire(), pool.retire()] == [True, False]
+    pool.give_back(1, lane)
+    assert pool.lease(1) is not lane
