@@ -1,0 +1,91 @@
+"""``python -m training.asr_stream``: trains, exports and measures unison-asr-stream."""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from training import stream_network
+from training.asr_card import FEATURES_FILE, asr_card
+from training.asr_evaluation import STREAM_BLOCK_SAMPLES, evaluate, streaming
+from training.card import read_card, write_card
+from training.command import Options, Steps, run_command
+from training.ctc_training import train_recogniser
+from training.examples import calibration_pcm
+from training.export import Arrays as Tensors
+from training.export import Graph, convert_float, convert_int8
+from training.fbank import write_fbank
+from training.filterbank import CONTEXT_SAMPLES, features
+from training.interpreter import Model
+from training.utterances import load_source
+from training.weights import Arrays, fold_norms, load_weights
+
+NAME = "unison-asr-stream"
+_FRAMING = {
+    "block_samples": STREAM_BLOCK_SAMPLES,
+    "context_samples": CONTEXT_SAMPLES,
+    "frame_samples": 640,
+    "tail_samples": 5120,
+    "delay_samples": 0,
+}
+_CALIBRATION_EXAMPLES = 60
+_CALIBRATION_SAMPLES = 51200
+
+
+def train(options: Options) -> Arrays:
+    """Trains from nothing, or from the weights given."""
+    start = load_weights(options.start) if options.start else stream_network.initialise(options.seed)
+    return train_recogniser(
+        stream_network.whole, start, options.schedule, options.cache, options.shared, options.seed
+    )
+
+
+def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:
+    """Inputs and states of calls in the middle of sessions."""
+    source = load_source(options.cache, options.shared)
+    for pcm in calibration_pcm(source, _CALIBRATION_EXAMPLES, _CALIBRATION_SAMPLES):
+        inputs = features(np.pad(pcm, (CONTEXT_SAMPLES, 0))[None]).numpy()
+        states = stream_network.zero_states(1)
+        for start in range(0, inputs.shape[1], stream_network.CALL_FEATURES):
+            call = {"features": inputs[:, start : start + stream_network.CALL_FEATURES]} | states
+            yield call
+            outputs = stream_network.step(folded, **call)
+            states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
+
+
+def export(options: Options, arrays: Arrays) -> None:
+    """Writes the card and the graphs."""
+    folded = fold_norms(arrays)
+    graph = Graph(functools.partial(stream_network.step, folded), stream_network.step_inputs())
+    write_fbank(options.output)
+    (options.output / "encoder_float32.tflite").write_bytes(convert_float(graph))
+    quantised = convert_int8(graph, _calibration(options, folded))
+    (options.output / "encoder_int8.tflite").write_bytes(quantised)
+    states = list(stream_network.state_shapes())
+    write_card(options.output, asr_card(NAME, "streaming_ctc", dict(_FRAMING), states))
+
+
+def measure(options: Options) -> None:
+    """Measures both variants and writes the figures into the card."""
+    card = read_card(options.output)
+    features_graph = Model(options.output / FEATURES_FILE)
+    quality = {}
+    for variant in ("float32", "int8"):
+        encoder = Model(options.output / f"encoder_{variant}.tflite")
+        recognise = streaming(features_graph, encoder)
+        figures = evaluate(recognise, STREAM_BLOCK_SAMPLES, options.cache, options.shared)
+        print(variant, figures, flush=True)
+        delay = int(figures.pop("delay_samples"))
+        if variant == "float32":
+            card["framing"] = dict(_FRAMING) | {"delay_samples": delay}
+        quality[variant] = dict(figures)
+    write_card(options.output, card | {"quality": quality})
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The command."""
+    run_command(NAME, __doc__, Steps(train, export, measure), argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""The noise suppressor: two GRUs that turn log magnitudes into a gain per frequency, frame by frame."""
+
+import numpy as np
+import tensorflow as tf
+
+from training.layers import INFERENCE, dense, gru_unrolled, gru_whole
+from training.weights import Arrays, Initialiser, Weights
+
+WINDOW_SAMPLES = 512
+HOP_SAMPLES = 256
+BINS = WINDOW_SAMPLES // 2 + 1
+CALL_FRAMES = 4
+FEATURE_FLOOR = 1e-4
+FEATURE_SCALE = 0.3
+FEATURE_OFFSET = 0.9
+UNITS = 160
+STATES = ("gru1", "gru2")
+
+
+def initialise(seed: int) -> Arrays:
+    """Fresh weights."""
+    initialiser = Initialiser(seed)
+    initialiser.dense("input", BINS, UNITS, 1.4)
+    for name in STATES:
+        initialiser.gru(name, UNITS, UNITS)
+    initialiser.dense("mask", 2 * UNITS, BINS)
+    initialiser.arrays["mask/bias"] += 1.0
+    return initialiser.arrays
+
+
+def window() -> np.ndarray:
+    """Analysis and synthesis window: square root of a periodic Hann window, float32 [512]."""
+    phase = 2.0 * np.pi * np.arange(WINDOW_SAMPLES) / WINDOW_SAMPLES
+    return np.sqrt(0.5 - 0.5 * np.cos(phase)).astype(np.float32)
+
+
+def log_magnitude(magnitude: tf.Tensor) -> tf.Tensor:
+    """The network's input from magnitudes [..., 257]."""
+    return tf.math.log(tf.maximum(magnitude, FEATURE_FLOOR)) * FEATURE_SCALE + FEATURE_OFFSET
+
+
+def network(
+    weights: Weights, features: tf.Tensor, states: list[tf.Tensor], frames: int | None
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Gains from log magnitudes.
+
+    Args:
+        weights: By name.
+        features: float32 [N, T, 257].
+        states: Two of [N, 160].
+        frames: T where it is fixed (export), None for any T (training).
+
+    Returns:
+        The mask [N, T, 257], 0..1, and the states after these frames.
+    """
+    x = tf.nn.relu(dense(weights, "input", features, INFERENCE))
+    layers, after = [], []
+    for name, state in zip(STATES, states, strict=True):
+        if frames is None:
+            x, state = gru_whole(weights, name, x, state)
+        else:
+            x, state = gru_unrolled(weights, name, x, state, frames)
+        layers.append(x)
+        after.append(state)
+    return tf.sigmoid(dense(weights, "mask", tf.concat(layers, axis=-1), INFERENCE)), after
+
+
+def step(weights: Weights, features: tf.Tensor, **states_in: tf.Tensor) -> dict[str, tf.Tensor]:
+    """One call as it is exported: 4 frames of features and the states to ``mask`` and the next states."""
+    states = [states_in[f"{name}_in"] for name in STATES]
+    mask, after = network(weights, features, states, CALL_FRAMES)
+    return {"mask": mask} | {f"{n}_out": s for n, s in zip(STATES, after, strict=True)}
+
+
+def step_inputs() -> dict[str, tf.TensorSpec]:
+    """Names and shapes of the inputs of `step`."""
+    inputs = {"features": tf.TensorSpec([None, CALL_FRAMES, BINS], tf.float32, "features")}
+    for name in STATES:
+        inputs[f"{name}_in"] = tf.TensorSpec([None, UNITS], tf.float32, f"{name}_in")
+    return inputs

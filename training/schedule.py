@@ -1,0 +1,84 @@
+"""A training loop that fills a given time, with a learning rate that rises, rests and falls to zero."""
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from training.weights import save_weights, values
+
+_LOGGER = logging.getLogger(__name__)
+_WARM_UP_STEPS = 200
+_STATISTICS_MEMORY = 0.98
+_CHECKPOINT_S = 240.0
+
+
+class Schedule(NamedTuple):
+    """How long and how fast.
+
+    Attributes:
+        minutes: Wall clock of the whole training.
+        learning_rate: At its highest.
+        flat: Share of the time before the rate begins to fall.
+        checkpoint: Where the weights are kept while training goes on.
+    """
+
+    minutes: float
+    learning_rate: float
+    flat: float
+    checkpoint: Path
+
+
+def configure_threads(threads: int = 2) -> None:
+    """Bounds TensorFlow's threads; call before anything else uses it."""
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", force=True)
+
+
+def make_optimiser(weights: dict[str, tf.Variable]) -> tf.keras.optimizers.Optimizer:
+    """Adam with decoupled weight decay on kernels and clipped gradients."""
+    optimiser = tf.keras.optimizers.AdamW(1e-3, weight_decay=1e-3, global_clipnorm=3.0, beta_2=0.98)
+    variables = [weight for weight in weights.values() if weight.trainable]
+    optimiser.exclude_from_weight_decay(
+        [weight for name, weight in weights.items() if not name.endswith("/kernel")]
+    )
+    optimiser.build(variables)
+    return optimiser
+
+
+def remember_statistics(weights: dict[str, tf.Variable], updates: dict[str, tf.Tensor]) -> None:
+    """Moves the running mean and variance of each norm towards those of the batch."""
+    for name, update in updates.items():
+        old = weights[name]
+        old.assign(old * _STATISTICS_MEMORY + (1.0 - _STATISTICS_MEMORY) * update)
+
+
+def _rate(schedule: Schedule, progress: float, step: int) -> float:
+    fall = min(1.0, (1.0 - progress) / (1.0 - schedule.flat))
+    return schedule.learning_rate * max(0.003, fall) * min(1.0, (step + 1) / _WARM_UP_STEPS)
+
+
+def run(
+    schedule: Schedule,
+    weights: dict[str, tf.Variable],
+    optimiser: tf.keras.optimizers.Optimizer,
+    train: Callable[[], float],
+) -> None:
+    """Calls `train`, which does one step and returns its loss, until the time is over."""
+    start = saved = time.monotonic()
+    losses: list[float] = []
+    while (progress := (time.monotonic() - start) / (60.0 * schedule.minutes)) < 1.0:
+        optimiser.learning_rate = _rate(schedule, progress, len(losses))
+        losses.append(train())
+        if len(losses) % 100 == 0:
+            _LOGGER.info("step %d, %.0f %%, loss %.3f", len(losses), 100 * progress, np.mean(losses[-100:]))
+        if time.monotonic() - saved > _CHECKPOINT_S:
+            save_weights(schedule.checkpoint, values(weights))
+            saved = time.monotonic()
+    save_weights(schedule.checkpoint, values(weights))
+    _LOGGER.info("%d steps, last loss %.3f", len(losses), np.mean(losses[-100:]))

@@ -1,0 +1,77 @@
+"""The voice detector: filterbank, two causal convolutions and a GRU; one probability per 10 ms."""
+
+import tensorflow as tf
+
+from training.filterbank import CONTEXT_SAMPLES, HOP_SAMPLES, MEL_BINS, features
+from training.layers import INFERENCE, conv, dense, gru_unrolled, gru_whole
+from training.weights import Arrays, Initialiser, Weights
+
+BLOCK_SAMPLES = 1280
+FRAMES = BLOCK_SAMPLES // HOP_SAMPLES
+CHANNELS = 48
+_TAPS = 3
+
+States = dict[str, tf.Tensor]
+
+
+def initialise(seed: int) -> Arrays:
+    """Fresh weights."""
+    initialiser = Initialiser(seed)
+    initialiser.conv("conv1", _TAPS, MEL_BINS, CHANNELS)
+    initialiser.conv("conv2", _TAPS, CHANNELS, CHANNELS)
+    initialiser.gru("gru", CHANNELS, CHANNELS)
+    initialiser.dense("speech", CHANNELS, 1)
+    return initialiser.arrays
+
+
+def state_shapes() -> dict[str, tuple[int, ...]]:
+    """State name -> shape without the batch dimension."""
+    return {"conv1": (_TAPS - 1, MEL_BINS), "conv2": (_TAPS - 1, CHANNELS), "gru": (CHANNELS,)}
+
+
+def network(
+    weights: Weights, samples: tf.Tensor, states: States, frames: int | None
+) -> tuple[tf.Tensor, States]:
+    """Logits of speech from samples.
+
+    Args:
+        weights: By name.
+        samples: float32 [N, 240 + S], the first 240 from before the block.
+        states: The states before the block.
+        frames: S / 160 where it is fixed (export), None for any (training).
+
+    Returns:
+        Logits [N, S / 160] and the states after the block.
+    """
+    after: States = {}
+    x = features(samples)
+    for name in ("conv1", "conv2"):
+        padded = tf.concat([states[name], x], axis=1)
+        after[name] = padded[:, -(_TAPS - 1) :]
+        x = tf.nn.relu(conv(weights, name, padded, 1, INFERENCE))
+    if frames is None:
+        x, after["gru"] = gru_whole(weights, "gru", x, states["gru"])
+    else:
+        x, after["gru"] = gru_unrolled(weights, "gru", x, states["gru"], frames)
+    return tf.squeeze(dense(weights, "speech", x, INFERENCE), axis=2), after
+
+
+def whole(weights: Weights, pcm: tf.Tensor) -> tf.Tensor:
+    """Logits [N, T / 160] of whole recordings, float32 [N, T]."""
+    batch = tf.shape(pcm)[0]
+    states = {name: tf.zeros([batch, *shape]) for name, shape in state_shapes().items()}
+    return network(weights, tf.pad(pcm, [[0, 0], [CONTEXT_SAMPLES, 0]]), states, None)[0]
+
+
+def step(weights: Weights, samples: tf.Tensor, **states_in: tf.Tensor) -> dict[str, tf.Tensor]:
+    """One call as it is exported: 240 + 1280 samples and the states to ``speech`` and the next states."""
+    states = {name.removesuffix("_in"): state for name, state in states_in.items()}
+    logits, after = network(weights, samples, states, FRAMES)
+    return {"speech": tf.sigmoid(logits)} | {f"{k}_out": v for k, v in after.items()}
+
+
+def step_inputs() -> dict[str, tf.TensorSpec]:
+    """Names and shapes of the inputs of `step`."""
+    shapes: dict[str, tuple[int, ...]] = {"samples": (CONTEXT_SAMPLES + BLOCK_SAMPLES,)}
+    shapes |= {f"{name}_in": shape for name, shape in state_shapes().items()}
+    return {name: tf.TensorSpec([None, *s], tf.float32, name) for name, s in shapes.items()}
