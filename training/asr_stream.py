@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 
 import numpy as np
+import tensorflow as tf
 
 from training import stream_network
 from training.asr_card import FEATURES_FILE, asr_card
@@ -28,7 +29,7 @@ _FRAMING = {
     "tail_samples": 5120,
     "delay_samples": 0,
 }
-_CALIBRATION_EXAMPLES = 60
+_CALIBRATION_EXAMPLES = 30
 _CALIBRATION_SAMPLES = 51200
 
 
@@ -43,13 +44,14 @@ def train(options: Options) -> Arrays:
 def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:
     """Inputs and states of calls in the middle of sessions."""
     source = load_source(options.cache, options.shared)
+    step = tf.function(functools.partial(stream_network.step, folded))
     for pcm in calibration_pcm(source, _CALIBRATION_EXAMPLES, _CALIBRATION_SAMPLES):
         inputs = features(np.pad(pcm, (CONTEXT_SAMPLES, 0))[None]).numpy()
         states = stream_network.zero_states(1)
         for start in range(0, inputs.shape[1], stream_network.CALL_FEATURES):
             call = {"features": inputs[:, start : start + stream_network.CALL_FEATURES]} | states
             yield call
-            outputs = stream_network.step(folded, **call)
+            outputs = step(**call)
             states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
 
 

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Iterator
 
 import numpy as np
+import tensorflow as tf
 
 from training import denoise_network as net
 from training.card import Value, read_card, state_pairs, write_card
@@ -33,6 +34,7 @@ def _calibration(options: Options, arrays: Arrays) -> Iterator[Tensors]:
     """Inputs and states of calls in the middle of sessions."""
     source = load_source(options.cache, options.shared)
     rng = np.random.default_rng(41)
+    step = tf.function(functools.partial(net.step, arrays))
     for _ in range(_CALIBRATION_EXAMPLES):
         noisy = make_scene(rng, source, _CALIBRATION_SAMPLES, 1.0, with_babble=True).noisy
         inputs = log_features(analyse(noisy[None]))
@@ -40,7 +42,7 @@ def _calibration(options: Options, arrays: Arrays) -> Iterator[Tensors]:
         for start in range(0, inputs.shape[1] - net.CALL_FRAMES + 1, net.CALL_FRAMES):
             call = {"features": inputs[:, start : start + net.CALL_FRAMES]} | states
             yield call
-            outputs = net.step(arrays, **call)
+            outputs = step(**call)
             states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
 
 

@@ -70,8 +70,10 @@ def run(
     train: Callable[[], float],
 ) -> None:
     """Calls `train`, which does one step and returns its loss, until the time is over."""
+    # The first step waits for examples and for the graph to be built: it is not on the clock.
+    optimiser.learning_rate = _rate(schedule, 0.0, 0)
+    losses = [train()]
     start = saved = time.monotonic()
-    losses: list[float] = []
     while (progress := (time.monotonic() - start) / (60.0 * schedule.minutes)) < 1.0:
         optimiser.learning_rate = _rate(schedule, progress, len(losses))
         losses.append(train())
