@@ -76,6 +76,10 @@ class GreedyDecoder:
             frame += 1
         return DecoderState(frame, last_id, (Hypothesis(tuple(tokens), 0, 0.0, _MINUS_INFINITY),))
 
+    def so_far(self, state: DecoderState) -> Tokens:
+        """Gives the tokens of an utterance that goes on."""
+        return state.tokens()
+
     def finish(self, state: DecoderState) -> Tokens:
         """Gives the tokens of the whole utterance."""
         return state.tokens()
@@ -102,6 +106,10 @@ class PrefixBeamDecoder:
         for hypothesis in state.hypotheses:
             if self._lexicon.is_whole(hypothesis.node):
                 return hypothesis.tokens
+        return self.so_far(state)
+
+    def so_far(self, state: DecoderState) -> Tokens:
+        """Gives the whole words of the best hypothesis of an utterance that goes on."""
         tokens = state.tokens()
         return tokens[: self._lexicon.longest_whole([token.id for token in tokens])]
 

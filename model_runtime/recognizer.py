@@ -79,7 +79,7 @@ class StreamingRecognizer:
             at += block
             decoder = self._decoder.advance(decoder, log_probs)
             if self._interval and (consumed + block) // self._interval > consumed // self._interval:
-                new_text = self._times.text(decoder.tokens())
+                new_text = self._times.text(self._decoder.so_far(decoder))
                 if new_text != text:
                     text = new_text
                     end = state.start + consumed + block

@@ -21,7 +21,8 @@ _INTRODUCTION = """# Configuration
 
 Every field of the jobs' YAML files and of recipes. A field can be set on the command line too, with
 `--set group.field=value`. An unknown field, a wrong type or a value out of bounds ends the job before it starts, with
-exit code 2 and the field's path. This page is written from the code: `python -m pipelines.reference docs/configuration.md`.
+exit code 2 and the field's path. This page is written from the code by
+`python -m pipelines.reference docs/configuration.md`.
 """
 _PAGES = (
     ("Batch job", "`python -m pipelines.batch --config configs/batch.yaml`", BatchConfig),
@@ -71,7 +72,7 @@ def _comments(struct: type) -> dict[str, str]:
     for node in body.body if isinstance(body, ast.ClassDef) else []:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
-        above = []
+        above: list[str] = []
         for line in reversed(lines[: node.lineno - 1]):
             if not line.strip().startswith("#"):
                 break
