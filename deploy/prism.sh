@@ -3,7 +3,9 @@
 #
 #   deploy/prism.sh [VERSION]      VERSION of the Beam SDK; by default that of the installed apache_beam
 #
-# The program is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION/prism, where pipelines.streaming looks.
+# It is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION/prism, where pipelines.streaming looks: a script
+# that starts Prism in a session of its own, so that a Ctrl-C in the terminal reaches only the job, which then ends its
+# open sessions before it stops Prism.
 set -euo pipefail
 
 CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
@@ -27,7 +29,14 @@ if [[ ! -x "$bin/prism" ]]; then
     tail -n 20 "$bin/build.log" >&2
     fail "Prism could not be built; the output is in $bin/build.log"
   }
+  cat >"$build/start" <<'START'
+#!/bin/sh
+if command -v setsid >/dev/null; then exec setsid "$0.bin" "$@"; fi
+exec "$0.bin" "$@"
+START
+  chmod +x "$build/start"
   # A rename is whole or not at all, also when two builds run at the same time.
-  mv "$build/prism" "$bin/prism"
+  mv "$build/prism" "$bin/prism.bin"
+  mv "$build/start" "$bin/prism"
 fi
 echo "$bin/prism"

@@ -16,8 +16,8 @@ from types import FrameType
 import apache_beam as beam
 import msgspec
 from apache_beam.options.pipeline_options import (
-    JobServerOptions,
     PipelineOptions,
+    PortableOptions,
     PrismRunnerOptions,
     StandardOptions,
 )
@@ -95,7 +95,8 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job until it is stopped; gives the exit code: 0 stopped, 1 failed, 2 wrong configuration."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("kafka").setLevel(logging.WARNING)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     try:
         line = parse_command_line(argv, "python -m pipelines.streaming", "Runs live sessions from Kafka to Kafka.")
         config = load_config(line.config, line.overrides, StreamingConfig)
@@ -107,8 +108,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_CONFIGURATION
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config)
-    # What ignores Ctrl-C from its start goes on ignoring it: the runner's own process is to outlive the first one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     result = pipeline.run()
     stop = _Stop(result)
     signal.signal(signal.SIGINT, stop)
@@ -126,8 +125,8 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     """Gives Beam's options with what a stream needs: streaming, no time limit, and the Prism that has been built."""
     options = PipelineOptions(list(flags))
     options.view_as(StandardOptions).streaming = True
-    server = options.view_as(JobServerOptions)
-    server.job_server_timeout = max(server.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
+    portable = options.view_as(PortableOptions)
+    portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
     prism = options.view_as(PrismRunnerOptions)
     if not prism.prism_location:
         cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")

@@ -1,6 +1,7 @@
 """InferSessions: the engine over live sessions, each with its own state in the runner's hands."""
 
 from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
 from apache_beam.coders import BytesCoder
@@ -17,12 +18,19 @@ from apache_beam.transforms.userstate import (
 from apache_beam.utils.timestamp import Timestamp
 
 from model_runtime.devices import RouteConfig
-from transforms.dead_letter import DEAD_LETTERS
+from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
 from transforms.session import COUNTS, SessionLogic, Turn
 from transforms.session_config import OutputConfig, SessionConfig
-from transforms.stream_records import Chunk
+from transforms.stream_records import Chunk, EnhancedChunk
+
+# Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
+_Output: TypeAlias = (
+    Result
+    | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
+    | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
+)
 
 
 class InferSessions(beam.PTransform):
@@ -42,9 +50,9 @@ class InferSessions(beam.PTransform):
         super().__init__()
         self._fn = _InferSessionsFn(recipe, route, session, output)
 
-    def expand(self, chunks: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        outputs = beam.ParDo(self._fn).with_outputs(ENHANCED, DEAD_LETTERS, main=RESULTS)
-        return chunks | "Infer" >> outputs.with_input_types(tuple[str, Chunk])
+    def expand(self, chunks: beam.PCollection) -> Any:
+        # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.
+        return chunks | "Infer" >> beam.ParDo(self._fn).with_outputs(ENHANCED, DEAD_LETTERS, main=RESULTS)
 
 
 class _InferSessionsFn(_EngineFn):
@@ -67,7 +75,7 @@ class _InferSessionsFn(_EngineFn):
         element: tuple[str, Chunk],
         book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
-    ) -> Iterator[Result | TaggedOutput]:
+    ) -> Iterator[_Output]:
         _, chunk = element
         turn = self._logic.advance(book.read(), chunk)
         yield from self._carry_out(turn, book, deadline)
@@ -79,15 +87,13 @@ class _InferSessionsFn(_EngineFn):
         fired: Timestamp = beam.DoFn.TimestampParam,
         book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
-    ) -> Iterator[Result | TaggedOutput]:
+    ) -> Iterator[_Output]:
         data = book.read()
         if data is not None:
             turn = self._logic.expire(data, session, fired.micros // 1000)
             yield from self._carry_out(turn, book, deadline)
 
-    def _carry_out(
-        self, turn: Turn, book: ReadModifyWriteRuntimeState, deadline: RuntimeTimer
-    ) -> Iterator[Result | TaggedOutput]:
+    def _carry_out(self, turn: Turn, book: ReadModifyWriteRuntimeState, deadline: RuntimeTimer) -> Iterator[_Output]:
         """Writes a session's memory, sets the timer that will end or clear it, and gives what is to be said."""
         if turn.book is None:
             book.clear()

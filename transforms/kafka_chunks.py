@@ -1,6 +1,7 @@
 """DecodeChunks: Kafka records into chunks of sessions, after the wire (docs/streaming.md)."""
 
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -22,8 +23,11 @@ class DecodeChunks(beam.PTransform):
         super().__init__()
         self._defaults = defaults
 
-    def expand(self, records: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        return records | "Decode" >> beam.ParDo(_DecodeFn(self._defaults)).with_outputs(DEAD_LETTERS, main=CHUNKS)
+    def expand(self, records: beam.PCollection) -> Any:
+        decode = beam.ParDo(_DecodeFn(self._defaults)).with_output_types(
+            tuple[str, Chunk], **{DEAD_LETTERS: DeadLetter}
+        )
+        return records | "Decode" >> decode.with_outputs(DEAD_LETTERS, main=CHUNKS)
 
 
 def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
@@ -57,7 +61,9 @@ class _DecodeFn(beam.DoFn):
         self._defaults = defaults
         self._refused = Metrics.counter("speech.wire", "records_refused")
 
-    def process(self, record: KafkaRecord) -> Iterator[tuple[str, Chunk] | TaggedOutput]:
+    def process(
+        self, record: KafkaRecord
+    ) -> Iterator[tuple[str, Chunk] | TaggedOutput[Literal["dead_letters"], DeadLetter]]:
         try:
             chunk = decode_record(record, self._defaults)
         except AudioError as error:

@@ -25,7 +25,6 @@ class PartitionReader:
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._next_offset: int | None = None
         self._committed_offset: int | None = None
-        self._durable_offset: int | None = None
         self._consumer = KafkaConsumer(
             bootstrap_servers=config.bootstrap_servers,
             group_id=config.group_id or None,
@@ -72,13 +71,8 @@ class PartitionReader:
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
 
-    def durable(self, offset: int) -> None:
-        """Takes note, from any thread, that everything before `offset` has been taken over by the runner."""
-        self._durable_offset = offset
-
-    def commit(self) -> None:
-        """Commits what is durable, for lag monitors. Not waited for: a lost commit is made good by the next."""
-        offset = self._durable_offset
+    def commit(self, offset: int | None) -> None:
+        """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
         if offset is not None and offset != self._committed_offset:
             self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
@@ -109,6 +103,7 @@ class PartitionReader:
 _stopped = threading.Event()
 _lock = threading.Lock()
 _idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
+_durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
 
 
 @contextmanager
@@ -129,6 +124,16 @@ def borrow_reader(config: KafkaConfig, partition: KafkaPartition) -> Iterator[Pa
         _idle_readers[key] = reader
     if surplus is not None:
         surplus.close()
+
+
+def note_durable(config: KafkaConfig, partition: KafkaPartition, offset: int) -> None:
+    """Takes note that the runner has taken over everything before `offset`; called when a bundle is durable."""
+    _durable_offsets[config, partition] = offset
+
+
+def durable_offset(config: KafkaConfig, partition: KafkaPartition) -> int | None:
+    """Gives the offset from which a job would go on, as far as is known here; None before the first bundle."""
+    return _durable_offsets.get((config, partition))
 
 
 def close_readers(config: KafkaConfig) -> None:

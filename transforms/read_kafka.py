@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import apache_beam as beam
+from apache_beam.io.iobase import RestrictionTracker
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
@@ -15,7 +17,14 @@ from kafka.consumer.fetcher import ConsumerRecord
 from transforms.dead_letter import Header
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
-from transforms.kafka_reader import PartitionReader, borrow_reader, close_readers, reading_stopped
+from transforms.kafka_reader import (
+    PartitionReader,
+    borrow_reader,
+    close_readers,
+    durable_offset,
+    note_durable,
+    reading_stopped,
+)
 from transforms.kafka_topics import list_partitions, start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
 
@@ -38,11 +47,12 @@ class ReadFromKafka(beam.PTransform):
         self._topic = topic
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
+        read = (_CommittingReadPartitionFn if self._config.group_id else _ReadPartitionFn)(self._config)
         return (
             pbegin
             | "Topic" >> beam.Create([self._topic])
             | "ListPartitions" >> beam.ParDo(_ListPartitionsFn(self._config))
-            | "ReadPartition" >> beam.ParDo(_ReadPartitionFn(self._config))
+            | "ReadPartition" >> beam.ParDo(read).with_output_types(KafkaRecord)
         )
 
 
@@ -100,16 +110,22 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     def process(
         self,
         partition: KafkaPartition,
-        tracker: beam.io.iobase.RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
+        tracker: RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
         watermark: ManualWatermarkEstimator = beam.DoFn.WatermarkEstimatorParam(_WATERMARK),  # noqa: B008
-        finalizer: beam.DoFn.BundleFinalizerParam = beam.DoFn.BundleFinalizerParam,
     ) -> Iterator[TimestampedValue]:
+        return self._round(partition, tracker, watermark)
+
+    def _round(
+        self, partition: KafkaPartition, tracker: RestrictionTracker, watermark: ManualWatermarkEstimator
+    ) -> Iterator[TimestampedValue]:
+        """Reads for the time of a round, then asks to be called again."""
         if reading_stopped():
             # Claiming the end says that nothing is left, which sends the watermark to its end.
             tracker.try_claim(_NO_END)
             return
         with borrow_reader(self._config, partition) as reader:
-            reader.commit()
+            if self._config.group_id:
+                reader.commit(durable_offset(self._config, partition))
             reader.seek(tracker.current_restriction().start)
             last: Timestamp | None = watermark.current_watermark()
             reader.clock.begin_round(None if last is None else last.micros // 1000)
@@ -129,9 +145,6 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             now_ms = int(time.time() * 1000)
             watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
             watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
-            if count and self._config.group_id:
-                next_offset = record.offset + 1
-                finalizer.register(lambda: reader.durable(next_offset))
             tracker.defer_remainder()
 
     def teardown(self) -> None:
@@ -159,3 +172,20 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             ),
             Timestamp(micros=stream_ms * 1000),
         )
+
+
+class _CommittingReadPartitionFn(_ReadPartitionFn):
+    """Commits, besides, what the runner has taken over; asking for that costs a call per bundle."""
+
+    @beam.DoFn.unbounded_per_element()
+    def process(
+        self,
+        partition: KafkaPartition,
+        # Before the tracker: Beam fills a parameter of this kind by its place, the tracker by its name.
+        finalizer: beam.DoFn.BundleFinalizerParam = beam.DoFn.BundleFinalizerParam,
+        tracker: RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
+        watermark: ManualWatermarkEstimator = beam.DoFn.WatermarkEstimatorParam(_WATERMARK),  # noqa: B008
+    ) -> Iterator[TimestampedValue]:
+        yield from self._round(partition, tracker, watermark)
+        # Also after a round without records: a bundle that does not ask, once it may, is an error to the SDK.
+        finalizer.register(partial(note_durable, self._config, partition, tracker.current_restriction().stop))
