@@ -13,7 +13,7 @@ from threading import Event, Thread
 from typing import Annotated
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions, WorkerOptions
 from apache_beam.runners.runner import PipelineResult, PipelineState
 from msgspec import Meta, Struct
 from tqdm import tqdm
@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         line = parse_command_line(argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.")
         config = load_config(line.config, line.overrides, BatchConfig)
-        return _run(config, find_slices(config), PipelineOptions(line.beam_flags))
+        return _run(config, find_slices(config), _quiet(PipelineOptions(line.beam_flags)))
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_CONFIGURATION
@@ -121,6 +121,13 @@ def _run(config: BatchConfig, slices: Sequence[Slice], options: PipelineOptions)
         return 1
     print(summary(result, time.monotonic() - began))
     return 0
+
+
+def _quiet(options: PipelineOptions) -> PipelineOptions:
+    """Keeps the worker processes' start-up chatter off the terminal, unless a level was asked for."""
+    worker = options.view_as(WorkerOptions)
+    worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
+    return options
 
 
 def _is_local(options: PipelineOptions) -> bool:
