@@ -113,8 +113,10 @@ class Graph:
         shapes = [(rows, *port.shape[1:]) for port in self._bound.inputs + self._bound.state_inputs]
         lane = self._pool.lease(rows)
         try:
-            # Open shapes are known at the first call only; until then the file is merely opened.
-            lane.prepare(shapes if all(-1 not in shape for shape in shapes) else [])
+            if any(-1 in shape for shape in shapes):
+                lane.open()
+            else:
+                lane.prepare(shapes)
         except PrepareError as error:
             if device == CPU:
                 raise explain_refusal(self._bound.path, error) from error

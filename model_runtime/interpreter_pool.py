@@ -15,6 +15,10 @@ from model_runtime.tflite import NothingDelegatedError, make_interpreter
 __all__ = ["InterpreterPool", "Lane", "PrepareError"]
 
 
+# What an empty error means: the runtime prints the reason instead of raising it.
+_SILENT = "see standard error; often a delegate for fixed sizes got a graph that computes sizes while it runs"
+
+
 class PrepareError(RuntimeError):
     """An interpreter could not be made or resized; the cause is what the runtime raised.
 
@@ -22,7 +26,7 @@ class PrepareError(RuntimeError):
     """
 
     def __init__(self, cause: Exception) -> None:
-        super().__init__(" ".join(str(cause).split()))
+        super().__init__(" ".join(str(cause).split()) or _SILENT)
         nothing = isinstance(cause, NothingDelegatedError)
         self.reason = "delegate_took_nothing" if nothing else "delegate_prepare_failed"
 
@@ -60,13 +64,14 @@ class Lane:
         return [get_tensor(index) for index in self._outputs]
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Makes the interpreter ready for inputs of these shapes; none means made, but not allocated.
+        """Makes the interpreter ready for inputs of these shapes.
 
         Raises:
             PrepareError: the runtime or the delegate refuses.
+            DelegateError: there is no delegate.
         """
         self._shapes = []
-        pairs = list(zip(self._inputs, shapes, strict=True)) if shapes else []
+        pairs = list(zip(self._inputs, shapes, strict=True))
         try:
             if self._interpreter is not None and self._make_delegate is None:
                 for index, shape in pairs:
@@ -81,6 +86,20 @@ class Lane:
             self._interpreter = None
             raise PrepareError(error) from error
         self._shapes = list(shapes)
+
+    def open(self) -> None:
+        """Opens file and delegate, as far as that goes before the shapes are known.
+
+        Raises:
+            PrepareError: the runtime refuses the file.
+            DelegateError: there is no delegate.
+        """
+        if self._make_delegate:
+            self._make_delegate()
+        try:
+            make_interpreter(self._bound.path, self._threads, ())
+        except (RuntimeError, ValueError) as error:
+            raise PrepareError(error) from error
 
 
 class InterpreterPool:

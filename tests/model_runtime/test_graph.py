@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model_runtime.card import PACKAGE_MODELS
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, ModelError
 from model_runtime.graph import Graph, GraphBinding, StatePair
@@ -26,6 +27,8 @@ SILERO = GraphBinding(
     (StatePair("state_h_in", "state_h"), StatePair("state_c_in", "state_c")),
 )
 KEYWORD = GraphBinding("keyword", {"features": "input_1"}, {"scores": "Identity"})
+
+FBANK = PACKAGE_MODELS / "unison-asr-stream/fbank.tflite"
 
 Load = Callable[..., Graph]
 
@@ -126,6 +129,26 @@ def test_rows_of_a_batch_equal_single_rows_bit_for_bit(
             assert all(np.array_equal(outputs[key][row : row + 1], value) for key, value in single.items())
     for row in range(rows):
         assert all(np.array_equal(a[row : row + 1], b) for a, b in zip(states, singles[row], strict=True))
+
+
+def test_open_dimensions_may_change_from_call_to_call() -> None:
+    binding = GraphBinding("features", {"samples": "samples"}, {"features": "features"})
+    graph = Graph.load({"float32": FBANK}, binding, "step")
+    samples = np.random.default_rng(4).uniform(-0.1, 0.1, (2, 16000)).astype(np.float32)
+    whole, _ = graph.run({"samples": samples})
+    assert graph.input_shape("samples") == (-1, -1) and whole["features"].shape[:2] == (2, 98)
+    for start in (0, 10, 50):
+        part, _ = graph.run({"samples": samples[:, start * 160 : start * 160 + 400 + 7 * 160]})
+        assert np.array_equal(part["features"], whole["features"][:, start : start + 8])
+
+
+def test_a_warm_up_leaves_open_shapes_alone_unless_they_are_given() -> None:
+    binding = GraphBinding("features", {"samples": "samples"}, {"features": "features"})
+    graph = Graph.load({"float32": FBANK}, binding, "step")
+    graph.warm_up()
+    assert not graph._pool._idle[1][0]._shapes
+    graph.warm_up(shapes={"samples": (1520,)})
+    assert graph._pool._idle[1][0]._shapes == [(1, 1520)]
 
 
 def test_a_graph_of_batch_one_takes_any_number_of_rows(load: Load) -> None:

@@ -3,9 +3,11 @@
  * It can be told to misbehave:
  *   fail_prepare  "1": refuses when the interpreter prepares its part of the graph
  *   die_after     N: the call after N calls fails, and every later one (a call is one part of a graph run once)
+ *   dynamic       "1": takes graphs whose tensors change their size; without it they are refused, as by most NPUs
  * Any other option is refused. It links nothing of TFLite and works with every runtime that has these C structures.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +16,12 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* builtin_op_data.h is not among the headers that Maven serves; this is how its structure begins. */
+/* builtin_op_data.h is not among the headers that Maven serves; this is how its structures begin. */
 typedef enum { kNone = 0, kRelu, kReluN1To1, kRelu6 } Activation;
 typedef struct {
   Activation activation;
+  int weights_format;
+  bool keep_dimensions;
 } FullyConnectedParams;
 
 typedef struct {
@@ -30,6 +34,7 @@ typedef struct {
 typedef struct {
   int input, weights, bias, output; /* tensor numbers; bias below 0: none */
   Activation activation;
+  bool keep_dimensions;
 } Layer;
 
 typedef struct {
@@ -101,6 +106,7 @@ static void* part_init(TfLiteContext* context, const char* buffer, size_t length
     layer->bias = node->inputs->size > 2 ? node->inputs->data[2] : -1;
     layer->output = node->outputs->data[0];
     layer->activation = ((FullyConnectedParams*)node->builtin_data)->activation;
+    layer->keep_dimensions = ((FullyConnectedParams*)node->builtin_data)->keep_dimensions;
   }
   return part;
 }
@@ -110,11 +116,37 @@ static void part_free(TfLiteContext* context, void* part) {
   free(part);
 }
 
+static int row_count(const TfLiteTensor* input, const TfLiteTensor* weights) {
+  int rows = 1;
+  for (int k = 0; k < input->dims->size; k++) rows *= input->dims->data[k];
+  return rows / weights->dims->data[1];
+}
+
+static TfLiteStatus resize_output(TfLiteContext* context, const Layer* layer) {
+  const TfLiteTensor* input = &context->tensors[layer->input];
+  const TfLiteTensor* weights = &context->tensors[layer->weights];
+  int size = layer->keep_dimensions ? input->dims->size : 2;
+  TfLiteIntArray* shape = malloc(sizeof(TfLiteIntArray) + size * sizeof(int));
+  shape->size = size;
+  if (layer->keep_dimensions) {
+    memcpy(shape->data, input->dims->data, size * sizeof(int));
+  } else {
+    shape->data[0] = row_count(input, weights);
+  }
+  shape->data[size - 1] = weights->dims->data[0];
+  return context->ResizeTensor(context, &context->tensors[layer->output], shape);
+}
+
 static TfLiteStatus part_prepare(TfLiteContext* context, TfLiteNode* node) {
   Part* part = node->user_data;
-  if (!part->npu->fail_prepare) return kTfLiteOk;
-  context->ReportError(context, "test delegate: told to fail at prepare");
-  return kTfLiteError;
+  if (part->npu->fail_prepare) {
+    context->ReportError(context, "test delegate: told to fail at prepare");
+    return kTfLiteError;
+  }
+  for (int i = 0; i < part->layer_count; i++) {
+    if (resize_output(context, &part->layers[i]) != kTfLiteOk) return kTfLiteError;
+  }
+  return kTfLiteOk;
 }
 
 static TfLiteStatus part_invoke(TfLiteContext* context, TfLiteNode* node) {
@@ -128,10 +160,9 @@ static TfLiteStatus part_invoke(TfLiteContext* context, TfLiteNode* node) {
   for (int i = 0; i < part->layer_count; i++) {
     const Layer* layer = &part->layers[i];
     const TfLiteTensor* input = &context->tensors[layer->input];
-    const TfLiteIntArray* shape = context->tensors[layer->weights].dims;
-    int rows = 1;
-    for (int k = 0; k < input->dims->size; k++) rows *= input->dims->data[k];
-    rows /= shape->data[1];
+    const TfLiteTensor* weights = &context->tensors[layer->weights];
+    const TfLiteIntArray* shape = weights->dims;
+    int rows = row_count(input, weights);
     (input->type == kTfLiteFloat32 ? run_float : run_int8)(layer, context->tensors, rows, shape->data[1], shape->data[0]);
   }
   return kTfLiteOk;
@@ -170,6 +201,8 @@ EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values,
   for (int i = 0; i < count; i++) {
     if (strcmp(keys[i], "fail_prepare") == 0) {
       npu->fail_prepare = strcmp(values[i], "1") == 0;
+    } else if (strcmp(keys[i], "dynamic") == 0) {
+      npu->delegate.flags = strcmp(values[i], "1") == 0 ? kTfLiteDelegateFlagsAllowDynamicTensors : 0;
     } else if (strcmp(keys[i], "die_after") == 0) {
       npu->die_after = atol(values[i]);
     } else {
@@ -180,7 +213,6 @@ EXPORT TfLiteDelegate* tflite_plugin_create_delegate(char** keys, char** values,
   }
   npu->delegate.data_ = npu;
   npu->delegate.Prepare = npu_prepare;
-  npu->delegate.flags = kTfLiteDelegateFlagsNone;
   return &npu->delegate;
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model_runtime.card import PACKAGE_MODELS
 from model_runtime.devices import DelegateConfig, DelegateError, DeviceReport, RouteConfig, probe
 from model_runtime.errors import ModelError
 from model_runtime.graph import Graph, GraphBinding, StatePair
@@ -198,3 +199,34 @@ def test_a_missing_library_leaves_the_graph_to_the_next_device_with_the_first_re
     path = shared / "data/models/dtln_batch/dtlnN_1_fp32.tflite"
     graph = Graph.load({"float32": path}, MASK, "step", RouteConfig(("gone", "npu", "cpu"), delegates))
     assert (graph.device, graph.reason) == ("npu", "delegate_missing")
+
+
+@pytest.fixture
+def encoder(delegate_library: Path) -> Callable[..., Graph]:
+    """Loads the packaged recogniser's encoder, whose rows and frames are open, on "npu"."""
+    path = PACKAGE_MODELS / "unison-asr-batch/encoder_float32.tflite"
+    binding = GraphBinding("encoder", {"features": "features"}, {"log_probs": "log_probs"})
+
+    def load_encoder(device: str = "npu", **options: str) -> Graph:
+        route = RouteConfig((device,), {"npu": DelegateConfig(str(delegate_library), options)})
+        return Graph.load({"float32": path}, binding, "step", route)
+
+    return load_encoder
+
+
+def test_open_shapes_run_on_a_delegate_that_takes_them(encoder: Callable[..., Graph]) -> None:
+    graph, cpu = encoder(dynamic="1"), encoder("cpu")
+    for frames in (100, 52):
+        features = {"features": np.random.default_rng(5).standard_normal((3, frames, 40)).astype(np.float32)}
+        found, expected = graph.run(features)[0]["log_probs"], cpu.run(features)[0]["log_probs"]
+        assert found.shape == (3, frames // 4, expected.shape[2]) and graph.device == "npu"
+        assert np.abs(found - expected).max() < 1e-3
+
+
+def test_open_shapes_that_a_delegate_does_not_take_go_to_the_cpu_at_the_first_call(
+    encoder: Callable[..., Graph],
+) -> None:
+    graph, cpu = encoder(), encoder("cpu")
+    features = {"features": np.random.default_rng(5).standard_normal((1, 100, 40)).astype(np.float32)}
+    assert np.array_equal(graph.run(features)[0]["log_probs"], cpu.run(features)[0]["log_probs"])
+    assert (graph.device, graph.reason) == ("cpu", "delegate_prepare_failed")
