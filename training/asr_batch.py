@@ -49,9 +49,7 @@ def _network(weights: Weights, inputs: tf.Tensor, mode: Mode) -> tf.Tensor:
 
 def train(options: Options) -> Arrays:
     """Trains from the weights given, or from nothing."""
-    return train_recogniser(
-        _network, _start(options), options.schedule, options.cache, options.shared, options.seed
-    )
+    return train_recogniser(_network, _start(options), options.schedule, options.cache, options.shared, options.seed)
 
 
 def _calibration(options: Options) -> Iterator[Tensors]:

@@ -8,10 +8,9 @@ import numpy as np
 
 from training import asr_sets
 from training.asr_sets import Utterance
-from training.decoding import error_rate, greedy, greedy_words, words_of
+from training.decoding import bound, error_rate, greedy, words_of
 from training.filterbank import CONTEXT_SAMPLES
 from training.interpreter import Model
-from training.lexicon_beam import beam_tokens
 
 SAMPLE_RATE_HZ = 16000
 FRAME_SAMPLES = 640
@@ -66,23 +65,21 @@ def _run(recognise: Recogniser, utterances: list[Utterance], multiple: int) -> l
     return [results[row] for row in range(len(utterances))]
 
 
-def _errors(
-    recognise: Recogniser, utterances: list[Utterance], multiple: int
-) -> tuple[float, float, list[np.ndarray]]:
+def _errors(recognise: Recogniser, utterances: list[Utterance], multiple: int) -> tuple[float, float, list[np.ndarray]]:
     scores = _run(recognise, utterances, multiple)
     references = [utterance.words for utterance in utterances]
-    free = error_rate(references, [greedy_words(score) for score in scores])
-    bound = error_rate(references, [words_of(beam_tokens(score)) for score in scores])
-    return free, bound, scores
+    free = error_rate(references, [words_of(greedy(score)) for score in scores])
+    best = error_rate(references, [words_of(bound(score)) for score in scores])
+    return free, best, scores
 
 
 def _lag_samples(utterances: list[Utterance], scores: list[np.ndarray]) -> int:
-    """How far the end of the last spike's frame lies behind the end of the speech, on average."""
+    """How far the end of the last token's last frame lies behind the end of the speech, on average."""
     lags = []
     for utterance, score in zip(utterances, scores, strict=True):
-        spikes = greedy(score)
-        if words_of([token for token, _ in spikes]) == utterance.words:
-            lags.append((spikes[-1][1] + 1) * FRAME_SAMPLES - utterance.end)
+        tokens = greedy(score)
+        if words_of(tokens) == utterance.words:
+            lags.append((tokens[-1].last_frame + 1) * FRAME_SAMPLES - utterance.end)
     return round(float(np.mean(lags))) if lags else 0
 
 
@@ -123,12 +120,12 @@ def evaluate(recognise: Recogniser, multiple: int, cache: Path, shared: Path) ->
     figures: dict[str, float] = {}
     for name, utterances in sets.items():
         if utterances:
-            free, bound, scores = _errors(recognise, utterances, multiple)
-            figures |= {f"{name}_wer": round(bound, 1), f"{name}_wer_greedy": round(free, 1)}
+            free, best, scores = _errors(recognise, utterances, multiple)
+            figures |= {f"{name}_wer": round(best, 1), f"{name}_wer_greedy": round(free, 1)}
         if name == "person":
             figures["delay_samples"] = _lag_samples(utterances, scores)
     silent = _run(recognise, asr_sets.only_noise(_NOISE_SECONDS), multiple)
-    words = sum(len(words_of(beam_tokens(score))) for score in silent)
+    words = sum(len(words_of(bound(score))) for score in silent)
     figures["false_words_per_minute_of_noise"] = round(words / (_NOISE_SECONDS / 60), 2)
     figures["cpu_ms_per_second"] = round(_cpu_ms_per_second(recognise), 2)
     return figures

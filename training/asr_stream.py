@@ -36,9 +36,7 @@ _CALIBRATION_SAMPLES = 51200
 def train(options: Options) -> Arrays:
     """Trains from nothing, or from the weights given."""
     start = load_weights(options.start) if options.start else stream_network.initialise(options.seed)
-    return train_recogniser(
-        stream_network.whole, start, options.schedule, options.cache, options.shared, options.seed
-    )
+    return train_recogniser(stream_network.whole, start, options.schedule, options.cache, options.shared, options.seed)
 
 
 def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:

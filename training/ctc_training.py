@@ -67,9 +67,7 @@ def ctc_loss(logits: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor) -> tf.Ten
     shape = tf.shape(labels, out_type=tf.int64)
     sparse = tf.SparseTensor(places, tf.gather_nd(labels, places) - 1, shape)
     frames = tf.fill([tf.shape(logits)[0]], tf.shape(logits)[1])
-    losses = tf.compat.v1.nn.ctc_loss(
-        sparse, rolled, frames, time_major=False, ignore_longer_outputs_than_inputs=True
-    )
+    losses = tf.compat.v1.nn.ctc_loss(sparse, rolled, frames, time_major=False, ignore_longer_outputs_than_inputs=True)
     return tf.reduce_mean(tf.where(lengths == 0, blanks, losses))
 
 

@@ -1,37 +1,30 @@
-"""Token scores to words, and words to an error rate: the simplest forms, for evaluation."""
+"""Token scores to words by the runtime's own decoders, and words to an error rate."""
 
 import numpy as np
 
+from model_runtime.ctc import START, GreedyDecoder, PrefixBeamDecoder, Tokens
+from model_runtime.lexicon import Lexicon
 from training.words import LEXICON, TOKENS, WORD_START
 
-_WORDS = {"".join(pieces).removeprefix(WORD_START): word for word, pieces in LEXICON.items()}
+_BEAM = 8
+_GREEDY = GreedyDecoder()
+_BOUND = PrefixBeamDecoder(Lexicon(LEXICON, TOKENS), _BEAM)
 
 
-def greedy(log_probs: np.ndarray) -> list[tuple[int, int]]:
-    """The best token of each frame with repeats and blanks removed.
-
-    Args:
-        log_probs: [T, tokens], blank first.
-
-    Returns:
-        (token, frame) of each spike, in order of time.
-    """
-    best = log_probs.argmax(axis=1)
-    previous = np.concatenate([[0], best[:-1]])
-    frames = np.flatnonzero((best != previous) & (best != 0))
-    return [(int(best[frame]), int(frame)) for frame in frames]
+def greedy(log_probs: np.ndarray) -> Tokens:
+    """The best token of each frame of log_probs [T, tokens], without repeats and blanks."""
+    return _GREEDY.finish(_GREEDY.advance(START, log_probs))
 
 
-def words_of(tokens: list[int]) -> list[str]:
-    """The words that the tokens spell; what is not a word of the lexicon is kept as it is spelt."""
-    text = "".join(TOKENS[token] for token in tokens)
-    spelt = [part for part in text.split(WORD_START) if part]
-    return [_WORDS.get(part, part) for part in spelt]
+def bound(log_probs: np.ndarray) -> Tokens:
+    """The likeliest tokens that make whole words of the lexicon, from log_probs [T, tokens]."""
+    return _BOUND.finish(_BOUND.advance(START, log_probs))
 
 
-def greedy_words(log_probs: np.ndarray) -> list[str]:
-    """`words_of` the `greedy` tokens."""
-    return words_of([token for token, _ in greedy(log_probs)])
+def words_of(tokens: Tokens) -> list[str]:
+    """What the tokens spell, cut at the starts of words."""
+    text = "".join(TOKENS[token.id] for token in tokens)
+    return [part for part in text.split(WORD_START) if part]
 
 
 def word_errors(reference: list[str], hypothesis: list[str]) -> int:

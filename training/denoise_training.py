@@ -70,9 +70,7 @@ def train_denoiser(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
             target = spectrum(clean * level)
             compressed = tf.pow(tf.abs(estimate) + 1e-4, 0.3) - tf.pow(tf.abs(target) + 1e-4, 0.3)
             inner = slice(hop, -hop)
-            loss = distortion_loss(
-                (noisy * level)[:, inner], (clean * level)[:, inner], waveform(estimate)
-            )
+            loss = distortion_loss((noisy * level)[:, inner], (clean * level)[:, inner], waveform(estimate))
             loss += _MAGNITUDE_WEIGHT * tf.reduce_mean(tf.square(compressed))
         optimiser.apply_gradients(zip(tape.gradient(loss, trainable), trainable, strict=True))
         return loss

@@ -39,9 +39,7 @@ def dense(weights: Weights, name: str, x: tf.Tensor, mode: Mode) -> tf.Tensor:
     return tf.matmul(x, weights[f"{name}/kernel"]) + weights[f"{name}/bias"]
 
 
-def dense_parts(
-    weights: Weights, name: str, x: tf.Tensor, widths: tuple[int, ...], mode: Mode
-) -> list[tf.Tensor]:
+def dense_parts(weights: Weights, name: str, x: tf.Tensor, widths: tuple[int, ...], mode: Mode) -> list[tf.Tensor]:
     """One dense layer whose output is cut into parts of the given widths.
 
     Outside training each part is a product of its own, so that INT8 gives it a scale of its own.
@@ -124,9 +122,7 @@ def gru_unrolled(
     return tf.stack(outputs, axis=1), state
 
 
-def gru_whole(
-    weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
+def gru_whole(weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """`gru_unrolled` over any number of frames, for training."""
     projected = tf.matmul(x, weights[f"{name}/input/kernel"]) + weights[f"{name}/input/bias"]
     by_time = tf.transpose(projected, [1, 0, 2])

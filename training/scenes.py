@@ -40,9 +40,7 @@ def _speech(rng: np.random.Generator, source: Source) -> np.ndarray:
     return augmentation.vary_speech(rng, part)
 
 
-def clean_speech(
-    rng: np.random.Generator, source: Source, length: int, longest_pause_s: float
-) -> np.ndarray:
+def clean_speech(rng: np.random.Generator, source: Source, length: int, longest_pause_s: float) -> np.ndarray:
     """Speech by several voices with pauses between them, each at half of full scale or down to -12 dB of that."""
     scene = np.zeros(length, np.float32)
     position = int(rng.uniform(-1.0, longest_pause_s) * SAMPLE_RATE_HZ)
@@ -66,8 +64,6 @@ def make_scene(
     noisy = clean.copy()
     if rng.random() >= _CLEAN_SHARE:
         speech = source.speech if with_babble else None
-        noisy += noise.at_snr(
-            clean, noise.any_noise(rng, length, speech), float(rng.uniform(-6, 25))
-        )
+        noisy += noise.at_snr(clean, noise.any_noise(rng, length, speech), float(rng.uniform(-6, 25)))
     gain = np.float32(10 ** (rng.uniform(-36, 0) / 20) / (np.abs(noisy).max() + 1e-3))
     return Scene(noisy * gain, clean * gain)

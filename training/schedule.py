@@ -44,9 +44,7 @@ def make_optimiser(weights: dict[str, tf.Variable]) -> tf.keras.optimizers.Optim
     """Adam with decoupled weight decay on kernels and clipped gradients."""
     optimiser = tf.keras.optimizers.AdamW(1e-3, weight_decay=1e-3, global_clipnorm=3.0, beta_2=0.98)
     variables = [weight for weight in weights.values() if weight.trainable]
-    optimiser.exclude_from_weight_decay(
-        [weight for name, weight in weights.items() if not name.endswith("/kernel")]
-    )
+    optimiser.exclude_from_weight_decay([weight for name, weight in weights.items() if not name.endswith("/kernel")])
     optimiser.build(variables)
     return optimiser
 

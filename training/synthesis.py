@@ -46,12 +46,8 @@ _TRAIN = (voices.TRAINING_ACCENTS, voices.TRAINING_VARIANTS, voices.TRAINING_FLI
 PARTS = {
     "words": _Part(9000, 1, "words", *_TRAIN),
     "sentences": _Part(1400, 2, "sentences", *_TRAIN),
-    "held_out_voices": _Part(
-        300, 3, "words", voices.TRAINING_ACCENTS, voices.HELD_OUT_VARIANTS, ()
-    ),
-    "held_out_accent": _Part(
-        200, 4, "words", (voices.HELD_OUT_ACCENT,), voices.HELD_OUT_VARIANTS, ()
-    ),
+    "held_out_voices": _Part(300, 3, "words", voices.TRAINING_ACCENTS, voices.HELD_OUT_VARIANTS, ()),
+    "held_out_accent": _Part(200, 4, "words", (voices.HELD_OUT_ACCENT,), voices.HELD_OUT_VARIANTS, ()),
     "held_out_recorded": _Part(150, 5, "words", (), (), voices.HELD_OUT_FLITE_VOICES),
 }
 # Share of the clips that flite speaks in parts that have both.

@@ -52,9 +52,7 @@ def _segment(rng: np.random.Generator, source: Source) -> tuple[np.ndarray, list
     return augmentation.vary_speech(rng, pcm), words
 
 
-def _speech(
-    rng: np.random.Generator, source: Source, room_samples: int
-) -> tuple[np.ndarray, list[str]]:
+def _speech(rng: np.random.Generator, source: Source, room_samples: int) -> tuple[np.ndarray, list[str]]:
     """Segments that fit into the room there is, with pauses between them."""
     parts: list[np.ndarray] = []
     words: list[str] = []

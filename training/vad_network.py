@@ -29,9 +29,7 @@ def state_shapes() -> dict[str, tuple[int, ...]]:
     return {"conv1": (_TAPS - 1, MEL_BINS), "conv2": (_TAPS - 1, CHANNELS), "gru": (CHANNELS,)}
 
 
-def network(
-    weights: Weights, samples: tf.Tensor, states: States, frames: int | None
-) -> tuple[tf.Tensor, States]:
+def network(weights: Weights, samples: tf.Tensor, states: States, frames: int | None) -> tuple[tf.Tensor, States]:
     """Logits of speech from samples.
 
     Args:

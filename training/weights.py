@@ -55,8 +55,7 @@ class Initialiser:
 def variables(arrays: Arrays) -> dict[str, tf.Variable]:
     """Variables for training; running statistics are not trained by gradient."""
     return {
-        name: tf.Variable(array, trainable=not name.endswith(_STATISTICS), name=name)
-        for name, array in arrays.items()
+        name: tf.Variable(array, trainable=not name.endswith(_STATISTICS), name=name) for name, array in arrays.items()
     }
 
 
@@ -68,10 +67,7 @@ def values(weights: dict[str, tf.Variable]) -> Arrays:
 def save_weights(path: Path, arrays: Arrays) -> None:
     """Writes weights as float16; statistics stay float32."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    halves = {
-        name: array if name.endswith(_STATISTICS) else array.astype(np.float16)
-        for name, array in arrays.items()
-    }
+    halves = {name: array if name.endswith(_STATISTICS) else array.astype(np.float16) for name, array in arrays.items()}
     np.savez_compressed(path, **halves)
 
 

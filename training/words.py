@@ -32,9 +32,7 @@ _ONSETS = {
     "go": "g",
 }
 
-LEXICON: dict[str, list[str]] = {
-    word: [WORD_START + _ONSETS[word], word[len(_ONSETS[word]) :]] for word in WORDS
-}
+LEXICON: dict[str, list[str]] = {word: [WORD_START + _ONSETS[word], word[len(_ONSETS[word]) :]] for word in WORDS}
 TOKENS: list[str] = [
     BLANK,
     *dict.fromkeys(piece for word in WORDS for piece in LEXICON[word]),
