@@ -30,8 +30,10 @@ from transforms.read_clips import ReadClips, split_sources
 from transforms.reading_config import ReadingConfig
 from transforms.records import Slice
 from transforms.sources import find_sources
+from transforms.subtitles import SubtitlesConfig
 from transforms.write_audio import EnhancedConfig, WriteAudio
 from transforms.write_results import ResultsConfig, WriteResults
+from transforms.write_subtitles import WriteSubtitles
 
 _POLL_S = 0.2
 
@@ -47,6 +49,7 @@ class BatchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     inference: InferenceConfig = InferenceConfig()
     results: ResultsConfig = ResultsConfig()
     enhanced: EnhancedConfig = EnhancedConfig()
+    subtitles: SubtitlesConfig = SubtitlesConfig()
 
 
 def build(
@@ -65,6 +68,8 @@ def build(
     results = pipeline | "ReadClips" >> ReadClips(slices, config.reading) | "InferClips" >> infer
     if config.enhanced.write:
         results = results | "WriteAudio" >> WriteAudio(config.output, config.enhanced)
+    if config.subtitles.formats:
+        results = results | "WriteSubtitles" >> WriteSubtitles(config.output, config.subtitles)
     return results | "WriteResults" >> WriteResults(config.output, config.results, config.enhanced.write)
 
 
@@ -106,10 +111,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(config: BatchConfig, slices: Sequence[Slice], options: PipelineOptions) -> int:
     began = time.monotonic()
     with TemporaryDirectory(prefix="unison-batch-") as folder:
-        progress = ProgressFile(str(Path(folder) / "rows")) if sys.stderr.isatty() else None
+        local = _is_local(options)
+        progress = ProgressFile(str(Path(folder) / "rows")) if local and sys.stderr.isatty() else None
         infer = make_inference(config, progress)
         # A model or device that is refused is refused here, once and in words, and not in every worker's trace.
-        engine = infer.load_engine() if _is_local(options) else None
+        engine = infer.load_engine() if local else None
         pipeline = beam.Pipeline(options=options)
         build(pipeline, config, slices, infer)
         with _progress_bar(progress, sum(part.rows for part in slices)):

@@ -1,5 +1,6 @@
 """The form of the batch job's results: the input's columns and the answer as one JSON object."""
 
+import os
 from typing import Any
 
 import msgspec
@@ -34,3 +35,18 @@ def to_line(result: ClipResult, with_enhanced: bool) -> ResultLine:
         is_number = isinstance(duration, (int, float)) and not isinstance(duration, bool)
         answer["duration"] = float(duration) if is_number and duration is not None else None
     return ResultLine(result.source, result.row, msgspec.json.encode({**fields, **answer}))
+
+
+def to_ctm(line: bytes) -> str:
+    """Gives the words of one result as lines of NIST CTM: file, channel, begin, duration (s), word, confidence.
+
+    The file is the audio's name without folder and ending; CTM knows no blanks in it.
+    """
+    row = msgspec.json.decode(line)
+    path = str(row.get("audio_filepath") or f"{row['source_file']}#{row['source_row']}")
+    name = "_".join(os.path.splitext(os.path.basename(path))[0].split())
+    return "".join(
+        f"{name} 1 {word['start_ms'] / 1000:.3f} {(word['end_ms'] - word['start_ms']) / 1000:.3f} "
+        f"{word['text']} {word['confidence']:.4f}\n"
+        for word in row["words"]
+    )

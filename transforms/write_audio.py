@@ -1,13 +1,9 @@
 """WriteAudio: the clean audio of results as 16-bit files, named after where it came from."""
 
-import hashlib
-import os
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import apache_beam as beam
-import msgspec
 import numpy as np
 import soundfile
 from msgspec import Meta, Struct
@@ -15,10 +11,7 @@ from msgspec import Meta, Struct
 import transforms.coders  # noqa: F401  (registers the records' coders)
 from transforms.atomic_file import atomic_path
 from transforms.records import ClipResult
-
-_UNSAFE = re.compile(r'[\x00-\x1f/\\:*?"<>|]')
-# With the digest and the ending this stays below the 255 bytes that file systems allow.
-_MAX_STEM_BYTES = 150
+from transforms.row_name import row_name
 
 
 class EnhancedConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,20 +38,8 @@ def write_enhanced(result: ClipResult, output: str, config: EnhancedConfig) -> C
     """Writes one clip; a repeat writes the same file again. A result without clean audio passes."""
     if result.enhanced is None:
         return result
-    name = f"{config.folder}/{enhanced_name(result)}.{config.format}"
+    name = f"{config.folder}/{row_name(result)}.{config.format}"
     samples = np.frombuffer(result.enhanced, "<i2")
     with atomic_path(Path(output) / name) as path:
         soundfile.write(path, samples, result.sample_rate_hz, subtype="PCM_16", format=config.format.upper())
     return result._replace(enhanced=None, enhanced_path=name)
-
-
-def enhanced_name(result: ClipResult) -> str:
-    """Gives the file name without ending: the source's own, and a digest of the row's identity.
-
-    The same row has the same name in every run; rows that share an audio file, or files that share a name, differ.
-    """
-    audio = msgspec.json.decode(result.columns).get("audio_filepath") or result.source_path
-    stem = _UNSAFE.sub("_", os.path.splitext(os.path.basename(str(audio)))[0]) or "clip"
-    stem = stem.encode("utf-8")[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
-    identity = f"{result.source_path}\0{result.row}".encode("utf-8", "surrogateescape")
-    return f"{stem}-{hashlib.blake2b(identity, digest_size=6).hexdigest()}"

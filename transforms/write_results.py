@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 import transforms.coders  # noqa: F401  (registers the records' coders)
 from transforms.atomic_file import atomic_path
 from transforms.records import ClipResult, ResultLine
-from transforms.result_lines import to_line
+from transforms.result_lines import to_ctm, to_line
 from transforms.result_table import write_table
 
 # Not a row: makes every shard appear, also one without rows.
@@ -21,13 +21,13 @@ _NO_ROW = ResultLine(-1, -1, b"")
 class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How results are written."""
 
-    formats: tuple[Literal["jsonl", "parquet"], ...] = ("jsonl",)  # one or both
+    formats: tuple[Literal["jsonl", "parquet", "ctm"], ...] = ("jsonl",)  # one or more; ctm has the words alone
     name: Annotated[str, Meta(min_length=1)] = "results"  # of the files, without ending
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; 1 keeps all rows in the input's order
 
     def __post_init__(self) -> None:
         if not self.formats or len(set(self.formats)) != len(self.formats):
-            raise ValueError(f"formats must be jsonl, parquet or both, got {list(self.formats)}")
+            raise ValueError(f"formats must name jsonl, parquet, ctm or several, none twice, got {list(self.formats)}")
         if os.path.basename(self.name) != self.name or self.name.startswith("."):
             raise ValueError(f"name must be a plain file name, got {self.name!r}")
 
@@ -73,11 +73,11 @@ def write_shard(
     for form in config.formats:
         path = Path(output) / f"{config.name}{suffix}.{form}"
         with atomic_path(path) as temporary:
-            if form == "jsonl":
-                with open(temporary, "wb") as file:
-                    file.writelines(line + b"\n" for line in ordered)
-            else:
+            if form == "parquet":
                 write_table(ordered, temporary, with_enhanced)
+                continue
+            with open(temporary, "wb") as file:
+                file.writelines(line + b"\n" if form == "jsonl" else to_ctm(line).encode() for line in ordered)
         written.append(str(path))
     return written
 

@@ -135,6 +135,14 @@ def test_clean_audio_is_written_and_named_in_the_row(tmp_path: Path) -> None:
     assert (rate_hz, samples.tolist()) == (16000, [8192] * 1600)
 
 
+def test_subtitles_and_ctm_are_written_on_request(tmp_path: Path) -> None:
+    _write_clips(tmp_path, 1600)
+    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "subtitles.formats=[srt]", "results.formats=[ctm]") == 0
+    (path,) = (tmp_path / "out" / "subtitles").iterdir()
+    assert path.read_text() == "1\n00:00:00,000 --> 00:00:00,100\n1600\n"
+    assert (tmp_path / "out" / "results.ctm").read_text() == "clip1600 1 0.000 0.100 1600 0.5000\n"
+
+
 def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Path) -> None:
     _write_clips(tmp_path, 1600)
     for _ in range(2):
@@ -149,7 +157,10 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
         (["inference.batch_size=0"], "error: configuration: inference.batch_size must be >= 1, got 0"),
         (["recipe=nothing"], "error: no recipe 'nothing'"),
         (["recipe=segment", "enhanced.write=true"], "error: enhanced.write needs a recipe that emits clean audio"),
-        (["results.formats=[]"], "error: configuration: results.formats must be jsonl, parquet or both, got []"),
+        (
+            ["results.formats=[]"],
+            "error: configuration: results.formats must name jsonl, parquet, ctm or several, none twice, got []",
+        ),
         (["results.name=../x"], "error: configuration: results.name must be a plain file name, got '../x'"),
     ],
 )

@@ -58,6 +58,6 @@ def test_command_ends_well_and_writes_results(folder: Path, command: str) -> Non
 
 
 def test_every_field_that_the_page_names_is_one() -> None:
-    for group, field in set(re.findall(r"`(reading|inference|results|enhanced)\.([a-z_]+)`", TEXT)):
+    for group, field in set(re.findall(r"`(reading|inference|results|enhanced|subtitles)\.([a-z_]+)`", TEXT)):
         config = load_config(None, ["input=a", "output=b"], BatchConfig)
         assert hasattr(getattr(config, group), field), f"{group}.{field}"

@@ -8,7 +8,8 @@ import pytest
 import soundfile
 
 from transforms.records import ClipResult
-from transforms.write_audio import EnhancedConfig, enhanced_name, write_enhanced
+from transforms.row_name import row_name
+from transforms.write_audio import EnhancedConfig, write_enhanced
 
 SAMPLES = np.array([0, 1, -32768, 32767], "<i2")
 
@@ -35,12 +36,12 @@ def test_row_without_clean_audio_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_name_is_that_of_the_audio_and_always_the_same() -> None:
-    assert enhanced_name(_result("x/Tür 1.wav", "/m.jsonl", 7)) == "Tür 1-709a461e999e"
+    assert row_name(_result("x/Tür 1.wav", "/m.jsonl", 7)) == "Tür 1-709a461e999e"
 
 
 def test_rows_that_share_a_file_name_have_different_names() -> None:
     rows = [_result(), _result(row=2), _result(source="/n.jsonl"), _result("b/a.wav", row=3)]
-    assert len({enhanced_name(row) for row in rows}) == 4
+    assert len({row_name(row) for row in rows}) == 4
 
 
 @pytest.mark.parametrize(
@@ -48,4 +49,4 @@ def test_rows_that_share_a_file_name_have_different_names() -> None:
     [("a:b*?.wav", "a_b__"), ("", "m"), ("/..", ".."), ("ü" * 200 + ".wav", "ü" * 75), (".wav", ".wav")],
 )
 def test_name_is_one_that_every_file_system_takes(audio: str, stem: str) -> None:
-    assert enhanced_name(_result(audio))[:-13] == stem
+    assert row_name(_result(audio))[:-13] == stem

@@ -1,0 +1,25 @@
+"""Names of the files that are written for one row."""
+
+import hashlib
+import os
+import re
+
+import msgspec
+
+from transforms.records import ClipResult
+
+_UNSAFE = re.compile(r'[\x00-\x1f/\\:*?"<>|]')
+# With the digest and the ending this stays below the 255 bytes that file systems allow.
+_MAX_STEM_BYTES = 150
+
+
+def row_name(result: ClipResult) -> str:
+    """Gives the file name without ending: the source's own, and a digest of the row's identity.
+
+    The same row has the same name in every run; rows that share an audio file, or files that share a name, differ.
+    """
+    audio = msgspec.json.decode(result.columns).get("audio_filepath") or result.source_path
+    stem = _UNSAFE.sub("_", os.path.splitext(os.path.basename(str(audio)))[0]) or "clip"
+    stem = stem.encode("utf-8")[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
+    identity = f"{result.source_path}\0{result.row}".encode("utf-8", "surrogateescape")
+    return f"{stem}-{hashlib.blake2b(identity, digest_size=6).hexdigest()}"
