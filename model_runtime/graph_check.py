@@ -12,6 +12,8 @@ __all__ = ["check_graph", "explain_refusal"]
 _VARIABLE_OPERATORS = frozenset({129, 142, 143, 144})
 # What TFLite's own resolver registers under a custom name.
 _KNOWN_CUSTOM = frozenset({"NumericVerify", "Mfcc", "AudioSpectrogram", "TFLite_Detection_PostProcess"})
+# The operator that holds a whole compiled graph -> the tool that makes it.
+_NPU_COMPILERS = {"ethos-u": "Vela", "edgetpu-custom-op": "the Edge TPU compiler"}
 
 
 def check_graph(file: GraphFile, runtime: RuntimeInfo = RUNTIME) -> None:
@@ -26,11 +28,12 @@ def check_graph(file: GraphFile, runtime: RuntimeInfo = RUNTIME) -> None:
             "its state must be explicit inputs and outputs"
         )
     custom = sorted({code.custom for code in file.operators if code.custom} - _KNOWN_CUSTOM)
-    if "ethos-u" in custom:
-        raise ModelError(
-            f"{file.path}: the model is compiled for an Ethos-U NPU alone (operator 'ethos-u'), and the CPU must be "
-            "able to take over: give the file from before Vela"
-        )
+    for name in custom:
+        if name in _NPU_COMPILERS:
+            raise ModelError(
+                f"{file.path}: the model is compiled for one NPU alone (operator {name!r}), and the CPU must be able "
+                f"to take over: give the file from before {_NPU_COMPILERS[name]}"
+            )
     flex = [name for name in custom if name.startswith("Flex")]
     if flex:
         raise ModelError(

@@ -6,7 +6,7 @@ import pytest
 
 from model_runtime.errors import ModelError
 from model_runtime.graph_check import check_graph, explain_refusal
-from model_runtime.graph_file import read_graph_file
+from model_runtime.graph_file import OperatorCode, read_graph_file
 from model_runtime.tflite import RuntimeInfo
 
 LITERT = RuntimeInfo("ai-edge-litert", "2.3.0")
@@ -32,12 +32,21 @@ def test_variable_tensors_without_variable_operators_are_refused(models: Path) -
 
 @pytest.mark.parametrize("name", ["kws_ref_model_vela", "asr_step_int8io_vela"])
 def test_files_for_an_npu_alone_are_refused(models: Path, name: str) -> None:
-    with pytest.raises(ModelError, match=rf"{name}\.tflite: .*Ethos-U NPU alone.*before Vela"):
+    with pytest.raises(ModelError, match=rf"{name}\.tflite: .*one NPU alone.*before Vela"):
         check_graph(read_graph_file(models / f"negative/{name}.tflite"), LITERT)
 
 
+def test_files_for_an_edge_tpu_are_refused(models: Path) -> None:
+    file = read_graph_file(models / "mlcommons/kws_ref_model.tflite")
+    compiled = file._replace(operators=(OperatorCode(32, "edgetpu-custom-op", 1),))
+    with pytest.raises(ModelError, match=r"operator 'edgetpu-custom-op'.*before the Edge TPU compiler"):
+        check_graph(compiled, LITERT)
+
+
 def test_unknown_custom_operators_are_named(models: Path) -> None:
-    with pytest.raises(ModelError, match=r"custom operators \['SignalEnergy', .*'SignalWindow'\], which ai-edge-litert"):
+    with pytest.raises(
+        ModelError, match=r"custom operators \['SignalEnergy', .*'SignalWindow'\], which ai-edge-litert"
+    ):
         check_graph(read_graph_file(models / "negative/audio_preprocessor_int8.tflite"), LITERT)
 
 
@@ -53,7 +62,9 @@ def test_flex_operators_are_refused_with_the_way_out(models: Path, tmp_path: Pat
 def test_int16_activations_are_refused_on_the_old_runtime_only(models: Path, name: str) -> None:
     file = read_graph_file(models / f"{name}.tflite")
     check_graph(file, LITERT)
-    with pytest.raises(ModelError, match=r"int16 activations, which tflite-runtime 2\.14\.0 can compute silently wrong"):
+    with pytest.raises(
+        ModelError, match=r"int16 activations, which tflite-runtime 2\.14\.0 can compute silently wrong"
+    ):
         check_graph(file, OLD)
 
 

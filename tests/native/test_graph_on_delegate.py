@@ -139,6 +139,17 @@ def test_a_refusing_route_raises_at_the_death_and_names_the_reason(load: Load) -
     assert (caught.value.reason, caught.value.retriable, graph.device) == ("delegate_died", True, "npu")
 
 
+def test_after_a_refused_death_the_same_call_can_be_made_again(load: Load) -> None:
+    graph, healthy = load(options={"die_after": "3"}, on_failure="refuse"), load()
+    features = {"features": FRAMES[0]}
+    graph.run(features, graph.initial_states(ROWS))
+    with pytest.raises(DelegateError):
+        graph.run(features, graph.initial_states(ROWS))
+    again, _ = graph.run(features, graph.initial_states(ROWS))
+    assert graph.device == "npu"
+    assert np.array_equal(again["mask"], healthy.run(features, healthy.initial_states(ROWS))[0]["mask"])
+
+
 def test_wrong_input_is_no_death(load: Load) -> None:
     graph = load()
     with pytest.raises(ModelError, match=r"input 'features' must have the shape \[3, 257\], got \[3, 9\]"):
