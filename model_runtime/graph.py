@@ -1,7 +1,7 @@
 """A graph that runs: named float arrays in and out, state handed through, on the best device that can be had."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -96,7 +96,7 @@ class Graph:
                 if route.on_failure == "refuse" and error.reason != "delegate_took_nothing":
                     raise
                 reason = reason or error.reason
-                _logger.warning("graph %r (%s) is not run on %s", binding.role, paths[variant], error)
+                _logger.warning("graph %r (%s) is not run on %s", binding.role, paths[variant], str(error))
             else:
                 break
         graph.reason = reason
@@ -191,16 +191,13 @@ class Graph:
         return results
 
     def _call_in_parts(self, rows: int, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Splits the rows into batch sizes; the last part is padded with copies of its last row."""
+        """Splits the rows into batch sizes; a part that is too small is padded with copies of its last row."""
         if rows < 1:
             raise ModelError(f"{self._bound.path}: graph {self._role!r} needs at least one row, got {rows}")
         self._bound.check_shapes([array.shape for array in arrays])
         parts = []
         start = 0
-        while start < rows:
-            left = rows - start
-            size = next((size for size in self._bound.batch_sizes if size >= left), self._bound.batch_sizes[-1])
-            taken = min(size, left)
+        for taken, size in _parts(rows, self._bound.batch_sizes):
             part = [array[start : start + taken] for array in arrays]
             if taken < size:
                 part = [np.concatenate([array, np.repeat(array[-1:], size - taken, axis=0)]) for array in part]
@@ -230,7 +227,7 @@ class Graph:
         cpu.give_back(rows, lane)
         if pool.retire():
             self._pool, self.device, self.reason = cpu, CPU, failure.reason
-            _logger.warning("graph %r (%s) goes on on the CPU: %s", self._role, self._bound.path, failure)
+            _logger.warning("graph %r (%s) goes on on the CPU: %s", self._role, self._bound.path, str(failure))
         return results
 
     def close(self) -> None:
@@ -239,6 +236,20 @@ class Graph:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Graph cannot be pickled: it holds interpreters; load it where it is used (DoFn.setup)")
+
+
+def _parts(rows: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Gives (rows, batch size) of each part: a batch is padded only where a quarter of it at most is wasted.
+
+    From 4 rows on, the time of a call grows with its rows (measured on all packaged graphs and both runtimes), so 9
+    rows cost less as 8 and 1 than as 16.
+    """
+    while rows:
+        fitting = [size for size in sizes if size <= rows]
+        above = next((size for size in sizes if size >= rows), None)
+        size = above if above is not None and (not fitting or 4 * rows >= 3 * above) else fitting[-1]
+        yield min(size, rows), size
+        rows -= min(size, rows)
 
 
 def _failure(device: str, error: Exception) -> DelegateError | None:

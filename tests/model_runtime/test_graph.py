@@ -14,7 +14,7 @@ import pytest
 from model_runtime.card import PACKAGE_MODELS
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, ModelError
-from model_runtime.graph import Graph, GraphBinding, StatePair
+from model_runtime.graph import Graph, GraphBinding, StatePair, _parts
 from model_runtime.tflite import RUNTIME, Interpreter
 
 LSTM = tuple(StatePair(f"{name}_in", name) for name in ("h0", "c0", "h1", "c1"))
@@ -113,7 +113,7 @@ def test_a_state_is_requantised_when_it_goes_in_with_another_scale_than_it_came_
     ("name", "binding", "signature", "width"),
     [("dtln_batch/dtlnN_1_fp32", MASK, "step", 257), ("silero/silero16k_fp32", SILERO, "serving_default", 576)],
 )
-@pytest.mark.parametrize("rows", [1, 2, 5, 8, 37])
+@pytest.mark.parametrize("rows", [1, 2, 6, 8, 37])
 def test_rows_of_a_batch_equal_single_rows_bit_for_bit(
     load: Load, name: str, binding: GraphBinding, signature: str, width: int, rows: int
 ) -> None:
@@ -158,6 +158,25 @@ def test_a_graph_of_batch_one_takes_any_number_of_rows(load: Load) -> None:
     assert outputs["mask"].shape == (3, 1, 257) and states[0].shape == (3, 2, 128, 2)
     last, _ = graph.run({"features": features[2:]}, graph.initial_states(1))
     assert np.array_equal(outputs["mask"][2:], last["mask"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "parts"),
+    [
+        (3, (1, 2, 4, 8), [(3, 4)]),
+        (5, (1, 2, 4, 8), [(4, 4), (1, 1)]),
+        (6, (1, 2, 4, 8), [(6, 8)]),
+        (9, (1, 2, 4, 8, 16), [(8, 8), (1, 1)]),
+        (37, (1, 2, 4, 8, 16, 32), [(32, 32), (4, 4), (1, 1)]),
+        (5, (1,), [(1, 1)] * 5),
+        (2, (4,), [(2, 4)]),
+        (6, (4,), [(4, 4), (2, 4)]),
+    ],
+)
+def test_rows_are_dealt_out_over_batch_sizes_with_little_padding(
+    rows: int, sizes: tuple[int, ...], parts: list[tuple[int, int]]
+) -> None:
+    assert list(_parts(rows, sizes)) == parts
 
 
 def test_batch_sizes_of_the_card_are_the_only_ones_used(shared: Path) -> None:
