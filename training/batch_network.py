@@ -9,11 +9,11 @@ import tensorflow as tf
 from training import stream_network
 from training.conformer import Size, full_block, initialise_block
 from training.filterbank import MEL_BINS
-from training.layers import INFERENCE, Mode, conv, dense, dropout, swish
+from training.layers import INFERENCE, Mode, conv, dense, swish
 from training.weights import Arrays, Initialiser, Weights
 from training.words import TOKENS
 
-SIZE = Size(channels=96, heads=4, head_channels=24, expansion=2, taps=17, blocks=6)
+SIZE = Size(channels=96, heads=4, head_channels=24, expansion=1, taps=17, blocks=5)
 _FRONT_TAPS = 7
 _BEFORE, _AFTER = 3, 2
 
@@ -55,7 +55,7 @@ def _padded(x: tf.Tensor) -> tf.Tensor:
 def network(weights: Weights, features: tf.Tensor, mode: Mode = INFERENCE) -> tf.Tensor:
     """Logits [N, T // 4, tokens] of whole utterances, float32 [N, T, 40]."""
     x = swish(conv(weights, "front1", _padded(features), 2, mode))
-    x = dropout(swish(conv(weights, "front2", _padded(x), 2, mode)), mode)
+    x = swish(conv(weights, "front2", _padded(x), 2, mode))
     for block in range(SIZE.blocks):
         x = full_block(weights, f"block{block}", x, SIZE, mode)
     return dense(weights, "out", x, mode)

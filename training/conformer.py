@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from training.layers import Mode, dense, dense_parts, depthwise, dropout, swish
+from training.layers import Mode, dense, dense_parts, depthwise, swish
 from training.weights import Initialiser, Weights
 
 
@@ -69,7 +69,7 @@ def initialise_block(initialiser: Initialiser, name: str, size: Size) -> None:
 
 def _feed_forward(weights: Weights, name: str, x: tf.Tensor, mode: Mode) -> tf.Tensor:
     inner = swish(dense(weights, f"{name}/up", x, mode))
-    return dropout(dense(weights, f"{name}/down", inner, mode), mode)
+    return dense(weights, f"{name}/down", inner, mode)
 
 
 def _attention(
@@ -94,7 +94,7 @@ def _attention(
         scores += mask
     attended = tf.matmul(tf.nn.softmax(scores), value)
     attended = tf.reshape(attended, [batch, frames, size.heads * size.head_channels])
-    return dropout(dense(weights, f"{name}/attended", attended, mode), mode), key, value
+    return dense(weights, f"{name}/attended", attended, mode), key, value
 
 
 def _convolution(
@@ -105,7 +105,7 @@ def _convolution(
     inner = tf.concat([before, linear * tf.sigmoid(gate)], axis=1)
     padded = inner if after is None else tf.concat([inner, after], axis=1)
     mixed = swish(depthwise(weights, f"{name}/depthwise", padded, mode))
-    return dropout(dense(weights, f"{name}/mixed", mixed, mode), mode), inner
+    return dense(weights, f"{name}/mixed", mixed, mode), inner
 
 
 def causal_block(

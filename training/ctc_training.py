@@ -16,13 +16,14 @@ from training.weights import Arrays, Weights, values, variables
 
 Network = Callable[[Weights, tf.Tensor, Mode], tf.Tensor]
 
-_BUCKETS = (
+# 40 s of audio a batch. Short examples come first: CTC finds where words lie sooner when there are one or two.
+SHORT = (Bucket(length_samples=20480, batch=32, share=1.0), Bucket(length_samples=28160, batch=22, share=1.0))
+ALL = (
     Bucket(length_samples=25600, batch=24, share=1.0),
     Bucket(length_samples=38400, batch=16, share=1.2),
     Bucket(length_samples=57600, batch=12, share=1.2),
     Bucket(length_samples=89600, batch=8, share=0.8),
 )
-_DROPOUT = 0.1
 _TIME_MASKS, _TIME_MASK_FRAMES = 2, 14
 _BAND_MASKS, _BAND_MASK_BINS = 2, 7
 
@@ -80,7 +81,13 @@ def _padded_labels(batch: list[Example]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train_recogniser(
-    network: Network, start: Arrays, schedule: Schedule, cache: Path, shared: Path, seed: int
+    network: Network,
+    start: Arrays,
+    schedule: Schedule,
+    buckets: tuple[Bucket, ...],
+    cache: Path,
+    shared: Path,
+    seed: int,
 ) -> Arrays:
     """Trains a recogniser from the given weights and returns the new ones."""
     weights = variables(start)
@@ -95,7 +102,7 @@ def train_recogniser(
         ]
     )
     def step(pcm: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        mode = Mode(training=True, dropout=_DROPOUT)
+        mode = Mode(training=True)
         inputs = masked(features(tf.pad(pcm, [[0, 0], [CONTEXT_SAMPLES, 0]])))
         with tf.GradientTape() as tape:
             loss = ctc_loss(network(weights, inputs, mode), labels, lengths)
@@ -104,7 +111,7 @@ def train_recogniser(
         return loss
 
     tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.35, kept=1500, seed=seed)
+    config = PoolConfig(buckets, fresh=0.35, kept=1500, seed=seed)
     pool = Pool(functools.partial(make_maker, cache, shared), config)
 
     def train() -> float:

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    from ai_edge_litert.interpreter import Interpreter
-except ImportError:
-    from tflite_runtime.interpreter import Interpreter
+from model_runtime.tflite import Interpreter
 
 Arrays = dict[str, np.ndarray]
 # Details of a tensor, as the interpreter gives them.

@@ -11,9 +11,8 @@ class Mode:
     In training, batch normalisation uses the statistics of the batch and `updates` collects them.
     """
 
-    def __init__(self, training: bool = False, dropout: float = 0.0) -> None:
+    def __init__(self, training: bool = False) -> None:
         self.training = training
-        self.dropout = dropout
         self.updates: dict[str, tf.Tensor] = {}
 
 
@@ -64,13 +63,6 @@ def depthwise(weights: Weights, name: str, x: tf.Tensor, mode: Mode) -> tf.Tenso
     y = tf.nn.depthwise_conv2d(tf.expand_dims(x, 2), kernel, [1, 1, 1, 1], "VALID")
     y = tf.squeeze(y + weights[f"{name}/bias"], axis=2)
     return norm(weights, f"{name}/after", y, mode)
-
-
-def dropout(x: tf.Tensor, mode: Mode) -> tf.Tensor:
-    """Zeroes a share of the values in training."""
-    if not mode.training or not mode.dropout:
-        return x
-    return tf.nn.dropout(x, mode.dropout)
 
 
 def swish(x: tf.Tensor) -> tf.Tensor:

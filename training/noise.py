@@ -76,7 +76,9 @@ def babble(rng: Rng, length: int, speech: list[np.ndarray], least: int = 2) -> n
     return _unit(total)
 
 
-_KINDS: tuple[Callable[[Rng, int], np.ndarray], ...] = (white, pink, coloured, hum, clicks, band)
+Maker = Callable[[Rng, int], np.ndarray]
+
+_KINDS: tuple[Maker, ...] = (white, pink, coloured, hum, clicks, band)
 
 
 def any_noise(rng: Rng, length: int, speech: list[np.ndarray] | None = None) -> np.ndarray:

@@ -5,11 +5,11 @@ import tensorflow as tf
 
 from training.conformer import Memory, Size, causal_block, initialise_block
 from training.filterbank import MEL_BINS
-from training.layers import INFERENCE, Mode, conv, dense, dropout, swish
+from training.layers import INFERENCE, Mode, conv, dense, swish
 from training.weights import Arrays, Initialiser, Weights
 from training.words import TOKENS
 
-SIZE = Size(channels=96, heads=4, head_channels=24, expansion=2, taps=9, blocks=4)
+SIZE = Size(channels=96, heads=4, head_channels=24, expansion=1, taps=9, blocks=3)
 CALL_FEATURES = 8
 CALL_FRAMES = 2
 # Frames of 40 ms that the attention looks back over, beside those of the call.
@@ -92,7 +92,7 @@ def network(
     x = swish(conv(weights, "front1", padded, 2, mode))
     padded = tf.concat([states["front2"], x], axis=1)
     after["front2"] = padded[:, -_FRONT_MEMORY:]
-    x = dropout(swish(conv(weights, "front2", padded, 2, mode)), mode)
+    x = swish(conv(weights, "front2", padded, 2, mode))
     for block in range(SIZE.blocks):
         name = f"block{block}"
         memory = Memory(*(states[f"{name}_{part}"] for part in Memory._fields))
