@@ -1,0 +1,98 @@
+"""A small engine that can be reckoned by hand, and chunks to feed it."""
+
+import zlib
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+
+from model_runtime.decode import encode_linear16
+from model_runtime.errors import AudioError, StateError
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial
+from transforms.dead_letter import Header
+from transforms.stream_records import Chunk
+
+
+class StandInState(msgspec.Struct, frozen=True, array_like=True):
+    sample_rate_hz: int
+    samples: int = 0
+    checksum: int = 0
+
+
+class StandInEngine:
+    """Says a partial per 1600 samples and, at the end, a final of the samples' number and checksum; echoes audio."""
+
+    def start(self, sample_rate_hz: int) -> StandInState:
+        if not 8000 <= sample_rate_hz <= 192_000:
+            raise AudioError(f"sample_rate_hz must be 8000..192000, got {sample_rate_hz}")
+        return StandInState(sample_rate_hz)
+
+    def step(self, state: StandInState, samples: np.ndarray) -> tuple[StandInState, list[Event]]:
+        before, after = state.samples, state.samples + len(samples)
+        events: list[Event] = [Enhanced(before, samples.astype("<f4").tobytes())]
+        for count in range(before // 1600 + 1, after // 1600 + 1):
+            events.append(Partial(0, count - 1, f"{count}", 0, count * 1600))
+        checksum = zlib.crc32(samples.astype("<f4").tobytes(), state.checksum)
+        return StandInState(state.sample_rate_hz, after, checksum), events
+
+    def finish(self, state: StandInState) -> tuple[StandInState, list[Event]]:
+        text = f"{state.samples} {state.checksum:08x}"
+        return state, [Final(0, state.samples // 1600, text, (), 1.0, 0, state.samples)]
+
+    def freeze(self, state: StandInState) -> bytes:
+        return msgspec.msgpack.encode(state)
+
+    def thaw(self, blob: bytes) -> StandInState:
+        try:
+            return msgspec.msgpack.decode(blob, type=StandInState)
+        except msgspec.MsgspecError as error:
+            raise StateError("damaged") from error
+
+    def made_by(self) -> MadeBy:
+        return MadeBy("stand-in:1", "cpu")
+
+
+@pytest.fixture
+def stand_in() -> StandInEngine:
+    return StandInEngine()
+
+
+@pytest.fixture
+def noise() -> np.ndarray:
+    """One second at 16 kHz that LINEAR16 carries exactly: float32 [16000]."""
+    codes = np.random.default_rng(7).integers(-16_000, 16_000, 16_000)
+    return (codes / 32768).astype(np.float32)
+
+
+@pytest.fixture
+def make_chunk() -> Callable[..., Chunk]:
+    """Gives chunks of 100 ms by their number; any field can be set."""
+
+    def make(number: int = 0, samples: np.ndarray | bytes | None = None, **fields: object) -> Chunk:
+        payload = encode_linear16(samples) if isinstance(samples, np.ndarray) else samples
+        event_ms = fields.pop("event_ms", 1_000_000 + 100 * number)
+        chunk = Chunk(
+            session="s",
+            sequence=number,
+            encoding="LINEAR16",
+            sample_rate_hz=16_000,
+            channels=1,
+            end_of_stream=False,
+            payload=payload,
+            event_ms=event_ms,
+            stream_ms=event_ms,
+            topic="audio",
+            partition=3,
+            offset=500 + number,
+            headers=[Header("sequence", b"%d" % number)],
+        )
+        return chunk._replace(**fields)
+
+    return make
+
+
+@pytest.fixture
+def final_of() -> Callable[[np.ndarray], str]:
+    """Gives the text of the stand-in's final for these samples."""
+    return lambda samples: f"{len(samples)} {zlib.crc32(samples.astype('<f4').tobytes()):08x}"

@@ -1,0 +1,73 @@
+"""Records into chunks: what the wire says, its defaults, and what cannot be a chunk (field case K02)."""
+
+import base64
+import json
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.util import assert_that, equal_to
+
+from service.wire import NO_SEQUENCE, AudioDefaults
+from transforms.dead_letter import DEAD_LETTERS, Header
+from transforms.kafka_chunks import CHUNKS, DecodeChunks, decode_record
+from transforms.stream_records import KafkaRecord
+
+DEFAULTS = AudioDefaults(encoding="MULAW", sample_rate_hz=8_000, channels=2)
+
+
+def record(key: bytes | None, value: bytes | None, headers: list[Header], offset: int = 0) -> KafkaRecord:
+    return KafkaRecord("audio", 0, offset, key, value, headers, 1_000, False, 2_000)
+
+
+def test_headers_describe_a_chunk() -> None:
+    said = {"encoding": b"linear16", "sample_rate_hertz": b"48000", "channels": b"1", "sequence": b"7"}
+    headers = [Header(name, value) for name, value in said.items()] + [Header("end_of_stream", b"1")]
+    chunk = decode_record(record(b"s", b"xy", headers), DEFAULTS)
+    assert chunk[:7] == ("s", 7, "LINEAR16", 48_000, 1, True, b"xy")
+    assert (chunk.event_ms, chunk.stream_ms, chunk.headers) == (1_000, 2_000, headers)
+
+
+def test_missing_null_and_empty_headers_take_the_defaults() -> None:
+    chunk = decode_record(record(b"s", None, [Header("encoding", None), Header("channels", b"")]), DEFAULTS)
+    assert chunk[:7] == ("s", NO_SEQUENCE, "MULAW", 8_000, 2, False, None)
+
+
+def test_field_case_k02_uses_or_reports_every_record(shared: Path) -> None:
+    rows = map(json.loads, (shared / "field-cases/stream/k02_null_fields.jsonl").read_text().splitlines())
+    records = [
+        record(
+            row["key"] if row["key"] is None else base64.b64decode(row["key"]),
+            row["value"] if row["value"] is None else base64.b64decode(row["value"]),
+            [Header(name, None if value is None else base64.b64decode(value)) for name, value in row["headers"]],
+            row["offset"],
+        )
+        for row in rows
+    ]
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        decoded = pipeline | beam.Create(records) | DecodeChunks(AudioDefaults())
+        chunks = decoded[CHUNKS] | "Offsets" >> beam.MapTuple(lambda key, chunk: (key, chunk.offset, chunk.payload))
+        reasons = decoded[DEAD_LETTERS] | "Reasons" >> beam.Map(lambda letter: (letter.offset, letter.message))
+        audio = bytes(3)
+        assert_that(
+            chunks, equal_to([("sess", 0, audio), ("sess", 2, None), ("sess", 4, b""), ("sess", 6, audio)]), "used"
+        )
+        assert_that(
+            reasons,
+            equal_to(
+                [
+                    (1, "key must hold the session's id, got null"),
+                    (3, "key must hold the session's id, got null"),
+                    (5, "key must hold the session's id, got an empty one"),
+                    (7, "key must be UTF-8, got b'\\xff\\xfe\\xfd'"),
+                ]
+            ),
+            "reported",
+        )
+
+
+@pytest.mark.parametrize("value", [b"-1", b"1.5", b"0x10", b"1_000", "٣".encode(), b"9" * 19])
+def test_a_number_that_is_none_is_refused_with_the_name_of_its_header(value: bytes) -> None:
+    with pytest.raises(Exception, match="header sequence must be a whole number in ASCII digits"):
+        decode_record(record(b"s", b"", [Header("sequence", value)]), DEFAULTS)

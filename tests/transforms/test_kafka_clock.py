@@ -1,0 +1,78 @@
+"""The time of a partition, reckoned without a broker."""
+
+import pytest
+
+from transforms.kafka_clock import EventTime, PartitionClock, event_time
+
+NOW = 1_790_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (NOW - 5, EventTime(NOW - 5, False)),
+        (0, EventTime(0, False)),
+        (NOW + 60_000, EventTime(NOW + 60_000, False)),
+        (NOW + 60_001, EventTime(NOW, True)),
+        (-1, EventTime(NOW, True)),
+        (None, EventTime(NOW, True)),
+        ((NOW - 5) * 1000, EventTime(NOW, True)),
+        (2**63 - 1, EventTime(NOW, True)),
+    ],
+    ids=["past", "epoch", "a little ahead", "too far ahead", "minus one", "none", "microseconds", "largest"],
+)
+def test_an_unusable_timestamp_is_replaced_by_the_time_of_reading(timestamp: int | None, expected: EventTime) -> None:
+    assert event_time(timestamp, NOW, max_future_ms=60_000) == expected
+
+
+@pytest.fixture
+def clock() -> PartitionClock:
+    clock = PartitionClock(allowed_disorder_ms=2_000, idle_partition_ms=1_000)
+    clock.begin_round(None)
+    return clock
+
+
+def test_stream_time_never_falls_and_never_lies_before_the_event(clock: PartitionClock) -> None:
+    assert [clock.stamp(ms) for ms in (10_000, 9_000, 9_500, 10_001)] == [10_000, 10_000, 10_000, 10_001]
+
+
+def test_records_of_two_rounds_never_share_a_time(clock: PartitionClock) -> None:
+    clock.stamp(10_000)
+    clock.begin_round(clock.end_round(NOW, got_records=True, caught_up=True))
+    assert clock.stamp(10_000) == 10_001
+
+
+def test_the_watermark_is_the_newest_time_minus_the_disorder(clock: PartitionClock) -> None:
+    clock.stamp(10_000)
+    assert clock.end_round(NOW, got_records=True, caught_up=True) == 8_000
+
+
+def test_an_idle_partition_that_is_read_to_its_end_follows_the_clock(clock: PartitionClock) -> None:
+    clock.stamp(NOW - 50_000)
+    assert clock.end_round(NOW, got_records=False, caught_up=True) == NOW - 52_000
+    assert clock.end_round(NOW + 999, got_records=False, caught_up=True) == NOW - 52_000
+    assert clock.end_round(NOW + 1_000, got_records=False, caught_up=True) == NOW - 1_000
+
+
+def test_a_partition_that_never_had_a_record_follows_the_clock_as_well(clock: PartitionClock) -> None:
+    clock.end_round(NOW, got_records=False, caught_up=True)
+    assert clock.end_round(NOW + 1_000, got_records=False, caught_up=True) == NOW - 1_000
+
+
+def test_a_partition_that_is_behind_holds_the_watermark(clock: PartitionClock) -> None:
+    clock.stamp(NOW - 300_000)
+    marks = [clock.end_round(NOW + 500 * i, got_records=False, caught_up=False) for i in range(10)]
+    assert set(marks) == {NOW - 302_000}
+
+
+def test_a_sender_with_a_slow_clock_is_not_behind_the_watermark(clock: PartitionClock) -> None:
+    for now in (NOW, NOW + 1_000):
+        watermark = clock.end_round(now, got_records=False, caught_up=True)
+    clock.begin_round(watermark)
+    assert clock.stamp(NOW - 600_000) > watermark
+
+
+def test_time_goes_on_in_another_process_where_the_watermark_stood() -> None:
+    clock = PartitionClock(allowed_disorder_ms=2_000, idle_partition_ms=1_000)
+    clock.begin_round(50_000)
+    assert clock.stamp(1) == 52_000

@@ -1,0 +1,79 @@
+"""What is written to Kafka: results, clean audio and dead letters."""
+
+import json
+
+import pytest
+
+from model_runtime.records import Final, MadeBy, Word
+from transforms import kafka_outputs
+from transforms.dead_letter import DeadLetter, Header
+from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
+from transforms.result import Heard, event_to_result, result_to_json
+from transforms.stream_records import EnhancedChunk
+
+
+def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_outputs.time, "time", lambda: 1_790_000_000.25)
+    final = Final(2, 5, "yes", (Word("yes", 1000, 1400, 0.75),), 0.75, 16_000, 24_000)
+    heard = Heard("ü", 41, 16_000, 1_500, gaps=1, duplicates=2, captured_ms=1_790_000_000_100)
+    output = result_output(event_to_result(final, heard, MadeBy("m:1", "npu")), "results")
+    assert (output.topic, output.key, output.headers) == ("results", "ü".encode(), [])
+    assert json.loads(output.value) == {
+        "result_id": "ü/41/2/5",
+        "session": "ü",
+        "utterance": 2,
+        "revision": 5,
+        "type": "final",
+        "text": "yes",
+        "words": [{"text": "yes", "start_ms": 1000, "end_ms": 1400, "confidence": 0.75}],
+        "start_ms": 1000,
+        "end_ms": 1500,
+        "audio_ms": 1500,
+        "model": "m:1",
+        "device": "npu",
+        "gaps": 1,
+        "duplicates": 2,
+        "reason": "",
+        "latency_ms": 150,
+    }
+
+
+def test_without_a_clock_there_is_no_latency() -> None:
+    result = event_to_result(Final(0, 0, "", (), 1.0, 0, 0), Heard("clip", 0, 8_000, 0), MadeBy("m", "cpu"))
+    assert json.loads(result_to_json(result, now_ms=5))["latency_ms"] is None
+
+
+def test_clean_audio_has_the_headers_of_audio() -> None:
+    output = enhanced_output(EnhancedChunk("s", 4, 48_000, True, b"\x01\x02", 77), "clean")
+    assert output[:3] == ("clean", b"s", b"\x01\x02")
+    assert output.timestamp_ms == 77
+    assert output.headers == [
+        ("encoding", b"LINEAR16"),
+        ("sample_rate_hertz", b"48000"),
+        ("channels", b"1"),
+        ("sequence", b"4"),
+        ("end_of_stream", b"1"),
+    ]
+
+
+def test_a_dead_letter_is_the_original_record_with_the_reason_in_headers() -> None:
+    letter = DeadLetter("wire", "?", "AudioError", "no key", b"raw", None, "audio", 2, 9, [Header("a", b"1")])
+    output = dead_letter_output(letter, "dlt")
+    assert output[:3] == ("dlt", None, b"raw")
+    assert output.headers == [
+        ("a", b"1"),
+        ("dlt.stage", b"wire"),
+        ("dlt.reason", b"no key"),
+        ("dlt.exception", b"AudioError"),
+        ("dlt.topic", b"audio"),
+        ("dlt.partition", b"2"),
+        ("dlt.offset", b"9"),
+    ]
+
+
+def test_nulls_that_no_producer_can_write_become_empty_and_are_named() -> None:
+    letter = DeadLetter("wire", "", "AudioError", "no key", None, None, "audio", 2, 9, [Header("seq", None)])
+    output = dead_letter_output(letter, "dlt")
+    assert output.value == b""
+    assert output.headers[0] == ("seq", b"")
+    assert output.headers[-1] == ("dlt.nulls", b"seq,value")
