@@ -14,10 +14,10 @@ test: setup check
 	$(PYTHON_ENV) -m pytest -n 2 --dist loadgroup tests
 	$(MAKE) test-tflite-runtime
 
-# The same engine on the other runtime: its tests, and one batch job.
+# The same engine on the other runtime: its tests, those on a delegate, and the batch job.
 test-tflite-runtime:
 	deploy/setup.sh tflite-runtime
-	.venv-tflite-runtime/bin/python -m pytest -n 2 tests/model_runtime tests/pipelines/test_batch_on_any_runtime.py
+	.venv-tflite-runtime/bin/python -m pytest -n 2 tests/model_runtime tests/native tests/pipelines/test_batch.py
 
 check: setup
 	$(PYTHON_ENV) -m ruff format --check .

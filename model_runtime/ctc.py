@@ -116,48 +116,63 @@ class PrefixBeamDecoder:
     def _step(
         self, hypotheses: tuple[Hypothesis, ...], blank: float, candidates: list[tuple[int, float]], frame: int
     ) -> tuple[Hypothesis, ...]:
+        scores = [h.score() for h in hypotheses]
         if not candidates:
-            return tuple(Hypothesis(h.tokens, h.node, h.score() + blank, _MINUS_INFINITY) for h in hypotheses)
-        best = max(h.score() for h in hypotheses)
-        merged: dict[tuple[int, ...], Hypothesis] = {}
-        for h in hypotheses:
-            key = tuple([token.id for token in h.tokens])
-            score = h.score()
-            last = h.tokens[-1].id if h.tokens else 0
-            _merge(merged, key, h.tokens, h.node, score + blank, _MINUS_INFINITY)
+            pairs = zip(hypotheses, scores, strict=True)
+            return tuple([Hypothesis(h.tokens, h.node, score + blank, _MINUS_INFINITY) for h, score in pairs])
+        stayed = [_stayed(h, score, blank, candidates, frame) for h, score in zip(hypotheses, scores, strict=True)]
+        texts = {tuple([token.id for token in h.tokens]): i for i, h in enumerate(hypotheses)}
+        # Plain tuples until the beam is chosen: most extensions do not live to see the next frame.
+        extended: list[tuple[float, int, int, float, int]] = []
+        floor = max(scores) + 2 * _TOKEN_PRUNING
+        for text, i in texts.items():
+            hypothesis, score = hypotheses[i], scores[i]
+            last = text[-1] if text else 0
+            followers = self._lexicon.followers(hypothesis.node)
             for token, log_prob in candidates:
-                if token == last:
-                    stayed = h.tokens[:-1] + (_prolonged(h.tokens[-1], frame, log_prob),)
-                    _merge(merged, key, stayed, h.node, _MINUS_INFINITY, h.non_blank + log_prob)
-                extended = (h.blank if token == last else score) + log_prob
-                if extended <= best + 2 * _TOKEN_PRUNING:
-                    continue
-                node = self._lexicon.next_node(h.node, token)
-                if node is not None:
-                    tokens = h.tokens + (Token(token, frame, frame, log_prob),)
-                    _merge(merged, key + (token,), tokens, node, _MINUS_INFINITY, extended)
-        ranked = sorted(merged.items(), key=lambda item: (-item[1].score(), item[0]))
-        return tuple(hypothesis for _, hypothesis in ranked[: self._beam])
+                value = (hypothesis.blank if token == last else score) + log_prob
+                if value > floor and token in followers:
+                    known = texts.get((*text, token))
+                    if known is None:
+                        extended.append((value, i, token, log_prob, followers[token]))
+                    else:
+                        stayed[known] = _joined(stayed[known], Token(token, frame, frame, log_prob), value)
+        ranked: list[tuple[float, Hypothesis | None, int]] = [(h.score(), h, -1) for h in stayed]
+        ranked += [(entry[0], None, k) for k, entry in enumerate(extended)]
+        ranked.sort(key=lambda entry: -entry[0])
+        return tuple([h or _grown(hypotheses, extended[k], frame) for _, h, k in ranked[: self._beam]])
 
 
-def _merge(
-    merged: dict[tuple[int, ...], Hypothesis],
-    key: tuple[int, ...],
-    tokens: Tokens,
-    node: int,
-    blank: float,
-    non_blank: float,
-) -> None:
-    """Adds alignments to those of the same text; the times are those of the alignment with the likelier last token."""
-    old = merged.get(key)
-    if old is None:
-        merged[key] = Hypothesis(tokens, node, blank, non_blank)
-        return
-    # Equal texts are equally long, and one that was reached again has a last token.
-    likelier = bool(tokens) and tokens[-1].log_prob > old.tokens[-1].log_prob
-    merged[key] = Hypothesis(
-        tokens if likelier else old.tokens, node, _log_add(old.blank, blank), _log_add(old.non_blank, non_blank)
-    )
+def _stayed(
+    hypothesis: Hypothesis, score: float, blank: float, candidates: list[tuple[int, float]], frame: int
+) -> Hypothesis:
+    """Gives a hypothesis whose text stays: by a blank, or by its last token once more."""
+    tokens, non_blank = hypothesis.tokens, _MINUS_INFINITY
+    if tokens:
+        last = tokens[-1]
+        for token, log_prob in candidates:
+            if token == last.id:
+                non_blank = hypothesis.non_blank + log_prob
+                if log_prob > last.log_prob:
+                    tokens = (*tokens[:-1], Token(token, frame, frame, log_prob))
+                else:
+                    tokens = (*tokens[:-1], Token(token, last.peak_frame, frame, last.log_prob))
+    return Hypothesis(tokens, hypothesis.node, score + blank, non_blank)
+
+
+def _joined(hypothesis: Hypothesis, last: Token, non_blank: float) -> Hypothesis:
+    """Adds alignments that reach the same text with `last` just now; the likelier last token gives the times."""
+    tokens = hypothesis.tokens
+    if last.log_prob > tokens[-1].log_prob:
+        tokens = (*tokens[:-1], last)
+    return Hypothesis(tokens, hypothesis.node, hypothesis.blank, _log_add(hypothesis.non_blank, non_blank))
+
+
+def _grown(hypotheses: tuple[Hypothesis, ...], extension: tuple[float, int, int, float, int], frame: int) -> Hypothesis:
+    """Gives a hypothesis with one token more."""
+    value, parent, token, log_prob, node = extension
+    tokens = (*hypotheses[parent].tokens, Token(token, frame, frame, log_prob))
+    return Hypothesis(tokens, node, _MINUS_INFINITY, value)
 
 
 def _prolonged(token: Token, frame: int, log_prob: float) -> Token:

@@ -9,7 +9,7 @@ LEXICON = Lexicon({"oh": ("▁o",), "one": ("▁o", "ne"), "two": ("▁t", "wo")
 def walk(*token_ids: int) -> int | None:
     node: int | None = 0
     for token in token_ids:
-        node = LEXICON.next_node(node, token) if node is not None else None
+        node = LEXICON.followers(node).get(token) if node is not None else None
     return node
 
 
@@ -35,5 +35,5 @@ def test_a_half_word_is_not_whole() -> None:
 
 def test_without_words_everything_is_allowed() -> None:
     free = Lexicon({}, TOKENS)
-    assert free.next_node(0, 4) == 0
+    assert free.followers(0)[4] == 0
     assert free.longest_whole((4, 2, 1)) == 3
