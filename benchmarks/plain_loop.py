@@ -3,7 +3,7 @@
 It makes the same model calls on the same audio as the engine, so it is the limit that the engine is measured by.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,9 @@ from model_runtime.graph_file import read_graph_file
 from model_runtime.tflite import make_interpreter
 
 Span = tuple[int, int]
+# Told how many samples have come, gives new tokens.
+Stage = Generator[list[int], int, None]
+_CHUNK_SAMPLES = 1_600
 
 
 class _Bare:
@@ -47,7 +50,7 @@ class _Bare:
 
 
 class PlainLoop:
-    """denoise, vad and streaming asr of the packaged models, one after the other over whole audio."""
+    """denoise, vad and streaming asr of the packaged models over audio that comes in chunks of 100 ms."""
 
     def __init__(self, variant: str) -> None:
         denoise, vad, asr = (load_card(name) for name in ("unison-denoise", "unison-vad", "unison-asr-stream"))
@@ -62,55 +65,72 @@ class PlainLoop:
 
     def run(self, audio: np.ndarray, spans: Sequence[Span]) -> list[int]:
         """Cleans audio (float32 [n], 16 kHz), judges all of it, recognises the spans; gives the best tokens."""
-        clean = self.denoise(audio)
-        self.judge(clean)
-        return [token for span in spans for token in self.recognise(audio, span)]
+        stages = [self.denoise(audio), self.judge(audio), self.recognise(audio, spans)]
+        tokens: list[int] = []
+        for stage in stages:
+            next(stage)
+        for now in range(_CHUNK_SAMPLES, len(audio) + 1, _CHUNK_SAMPLES):
+            for stage in stages:
+                tokens += stage.send(now)
+        return tokens
 
-    def denoise(self, audio: np.ndarray) -> np.ndarray:
+    def denoise(self, audio: np.ndarray) -> Stage:
         framing = self._spectral
         n, hop, frames = framing.window_samples, framing.hop_samples, framing.frames_per_call
         window = np.sqrt(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / n)).astype(np.float32)
         delay, block = n - hop, frames * hop
-        padded = np.concatenate((np.zeros(delay, np.float32), audio, np.zeros(block + delay, np.float32)))
+        padded = np.concatenate((np.zeros(delay, np.float32), audio))
         states: list[np.ndarray] = self._mask.zeros
-        overlap, clean = np.zeros(delay, np.float32), []
-        for at in range(0, len(audio), block):
-            cut = np.lib.stride_tricks.as_strided(padded[at:], (frames, n), (hop * 4, 4))
-            spectrum = np.fft.rfft(cut * window)
-            magnitude = np.abs(spectrum)
-            if framing.feature == "log_magnitude":
-                floored = np.log(np.maximum(magnitude, framing.feature_floor))
-                magnitude = floored * framing.feature_scale + framing.feature_offset
-            mask, states = self._mask(magnitude[None].astype(np.float32), states)
-            pieces = np.fft.irfft(spectrum * mask[0], n) * window
-            total = np.zeros(block + delay, np.float32)
-            total[:delay] = overlap
-            for k in range(frames):
-                total[k * hop : k * hop + n] += pieces[k]
-            clean.append(total[:block])
-            overlap = total[block:]
-        return np.concatenate(clean)[delay : delay + len(audio)]
+        overlap, clean, at = np.zeros(delay, np.float32), [], 0
+        now = yield []
+        while True:
+            while at + block <= now:
+                cut = np.lib.stride_tricks.as_strided(padded[at:], (frames, n), (hop * 4, 4))
+                spectrum = np.fft.rfft(cut * window)
+                magnitude = np.abs(spectrum)
+                if framing.feature == "log_magnitude":
+                    floored = np.log(np.maximum(magnitude, framing.feature_floor))
+                    magnitude = floored * framing.feature_scale + framing.feature_offset
+                mask, states = self._mask(magnitude[None].astype(np.float32), states)
+                pieces = np.fft.irfft(spectrum * mask[0], n) * window
+                total = np.zeros(block + delay, np.float32)
+                total[:delay] = overlap
+                for k in range(frames):
+                    total[k * hop : k * hop + n] += pieces[k]
+                clean.append(total[:block])
+                overlap = total[block:]
+                at += block
+            now = yield []
 
-    def judge(self, audio: np.ndarray) -> list[np.ndarray]:
+    def judge(self, audio: np.ndarray) -> Stage:
         framing = self._probability
         padded = np.concatenate((np.zeros(framing.context_samples, np.float32), audio))
-        states, speech = self._vad.zeros, []
+        states, at = self._vad.zeros, 0
         length = framing.context_samples + framing.block_samples
-        for at in range(0, len(padded) - length + 1, framing.block_samples):
-            probabilities, states = self._vad(padded[None, at : at + length], states)
-            speech.append(probabilities)
-        return speech
+        now = yield []
+        while True:
+            while at + framing.block_samples <= now:
+                _, states = self._vad(padded[None, at : at + length], states)
+                at += framing.block_samples
+            now = yield []
 
-    def recognise(self, audio: np.ndarray, span: Span) -> list[int]:
+    def recognise(self, audio: np.ndarray, spans: Sequence[Span]) -> Stage:
         framing = self._ctc
-        heard = np.concatenate((np.zeros(framing.context_samples, np.float32), audio[slice(*span)]))
-        states, tokens, last = self._encoder.zeros, [], 0
+        padded = np.concatenate((np.zeros(framing.context_samples, np.float32), audio))
         length = framing.context_samples + framing.block_samples
-        for at in range(0, len(heard) - length + 1, framing.block_samples):
-            features, _ = self._features(heard[None, at : at + length], ())
-            log_probs, states = self._encoder(features, states)
-            for token in log_probs[0].argmax(axis=1).tolist():
-                if token and token != last:
-                    tokens.append(token)
-                last = token
-        return tokens
+        now = yield []
+        for at, end in spans:
+            states, last, tokens = self._encoder.zeros, 0, []
+            while at + framing.block_samples <= end:
+                while at + framing.block_samples > now:
+                    now = yield tokens
+                    tokens = []
+                features, _ = self._features(padded[None, at : at + length], ())
+                log_probs, states = self._encoder(features, states)
+                for token in log_probs[0].argmax(axis=1).tolist():
+                    if token and token != last:
+                        tokens.append(token)
+                    last = token
+                at += framing.block_samples
+        while True:
+            yield []

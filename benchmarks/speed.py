@@ -1,0 +1,150 @@
+"""Measures the engine and both jobs against a plain loop, in one run, and writes docs/speed.md.
+
+python -m benchmarks.speed [--minutes 10] [--rounds 5] [--output docs/speed.md] [--no-kafka]
+"""
+
+import argparse
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from benchmarks.measure import interleaved
+from benchmarks.plain_loop import PlainLoop, Span
+from benchmarks.streaming_load import measure_streaming_job
+from model_runtime import Audio, Event, Final, RouteConfig, SpeechBegin, SpeechEngine
+from model_runtime.decode import decode_file
+from model_runtime.resample import Resampler
+from model_runtime.tflite import RUNTIME
+from pipelines import batch
+
+ROOT = Path(__file__).resolve().parents[1]
+RATE_HZ = 16_000
+_CHUNK_SAMPLES = 1_600
+_STEP_SECONDS = 60
+
+
+def recordings() -> list[np.ndarray]:
+    """Gives the project's sample recordings at 16 kHz: float32 [n] each."""
+    files = sorted(path for path in (ROOT / "samples").iterdir() if path.suffix in (".wav", ".flac"))
+    return [Resampler(audio.sample_rate_hz, RATE_HZ).run(audio.samples) for audio in map(decode_file, files)]
+
+
+def repeated(clips: list[np.ndarray], seconds: float) -> list[np.ndarray]:
+    """Gives the clips again and again, until they last so long."""
+    chosen: list[np.ndarray] = []
+    while sum(map(len, chosen)) < seconds * RATE_HZ:
+        chosen.append(clips[len(chosen) % len(clips)])
+    return chosen
+
+
+def heard_spans(events: list[Event]) -> list[Span]:
+    """Gives the utterances [start, end) of a session, which is what the recogniser hears."""
+    begins = {event.utterance: event.start_samples for event in events if isinstance(event, SpeechBegin)}
+    return [(begins[event.utterance], event.end_samples) for event in events if isinstance(event, Final)]
+
+
+def stream(engine: SpeechEngine, audio: np.ndarray, freeze: bool) -> None:
+    """Runs audio through `step` in chunks of 100 ms, as a stream; with `freeze`, as a Beam job does."""
+    state = engine.start()
+    for at in range(0, len(audio), _CHUNK_SAMPLES):
+        state, _ = engine.step(state, audio[at : at + _CHUNK_SAMPLES])
+        if freeze:
+            state = engine.thaw(engine.freeze(state))
+    engine.finish(state)
+
+
+def measure_engine(variant: str, rounds: int) -> list[tuple[str, float, str]]:
+    """Gives rows (what, CPU ms per second of audio, ratio) for one variant of the streaming recipe."""
+    engine = SpeechEngine.load("streaming", RouteConfig(variants=(variant, "float32")))
+    clips = repeated(recordings(), _STEP_SECONDS)
+    audio = np.concatenate(clips)
+    plain = PlainLoop(variant)
+    spans = heard_spans(engine.run([audio])[0])
+    contenders: dict[str, Callable[[], object]] = {
+        "plain TFLite loop": lambda: plain.run(audio, spans),
+        "SpeechEngine.step, 100 ms": lambda: stream(engine, audio, freeze=False),
+        "the same with freeze and thaw": lambda: stream(engine, audio, freeze=True),
+    }
+    for batch_size in (1, 4, 16):
+        contenders[f"SpeechEngine.run, batch {batch_size}"] = partial(engine.run, clips, batch_size)
+    seconds = len(audio) / RATE_HZ
+    times = {name: cpu_s * 1000 / seconds for name, cpu_s in interleaved(contenders, rounds).items()}
+    limit, single = times["plain TFLite loop"], times["SpeechEngine.run, batch 1"]
+    rows = []
+    for name, cpu_ms in times.items():
+        ratio = (
+            f"{single / cpu_ms:.2f} times as fast as batch 1"
+            if "batch" in name
+            else f"{cpu_ms / limit:.2f} of the loop"
+        )
+        rows.append((name, cpu_ms, ratio))
+    return rows
+
+
+def measure_batch_job(variant: str, minutes: float, rounds: int) -> list[tuple[str, float, str]]:
+    """Gives rows for the batch job and for the engine alone, both on the same files."""
+    engine = SpeechEngine.load("batch", RouteConfig(variants=(variant, "float32")))
+    clips = repeated(recordings(), minutes * 60)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, clip in enumerate(clips):
+            soundfile.write(Path(folder) / f"{number:04}.wav", clip, RATE_HZ, subtype="PCM_16")
+        files = sorted(Path(folder).glob("*.wav"))
+        arguments = ["--set", f"input={folder}/*.wav", "--set", f"output={folder}/out"]
+        arguments += ["--set", f"route.variants=[{variant}, float32]"]
+        contenders: dict[str, Callable[[], object]] = {
+            "engine alone": lambda: engine.run([decode_file(file) for file in files], 16),
+            "batch job": lambda: batch.main(arguments),
+        }
+        times = interleaved(contenders, rounds)
+    seconds = sum(map(len, clips)) / RATE_HZ
+    alone = times["engine alone"]
+    return [(name, cpu_s * 1000 / seconds, f"{cpu_s / alone:.2f} of the engine") for name, cpu_s in times.items()]
+
+
+def table(title: str, rows: list[tuple[str, float, str]]) -> str:
+    """Gives rows as a Markdown table."""
+    lines = [f"### {title}", "", "| | CPU ms per second of audio | ratio |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {cpu_ms:.2f} | {ratio} |" for name, cpu_ms, ratio in rows), ""])
+
+
+def main() -> int:
+    """Measures, prints and writes the page."""
+    parser = argparse.ArgumentParser("python -m benchmarks.speed", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="audio of the batch job")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "speed.md")
+    parser.add_argument("--no-kafka", action="store_true", help="leave out the streaming job")
+    options = parser.parse_args()
+    parts = [_introduction()]
+    for variant in ("float32", "int8"):
+        parts.append(table(f"Streaming recipe, {variant}", measure_engine(variant, options.rounds)))
+        parts.append(table(f"Batch recipe, {variant}", measure_batch_job(variant, options.minutes, 3)))
+    if not options.no_kafka:
+        clips = [Audio(clip, RATE_HZ) for clip in recordings()]
+        parts.append(table("Streaming job, 20 live sessions", measure_streaming_job(clips)))
+    page = "\n".join(parts)
+    print(page)
+    options.output.write_text(page, encoding="utf-8")
+    return 0
+
+
+def _introduction() -> str:
+    return f"""# Speed
+
+Written by `make benchmark`. Every table is of one run, its rows interleaved, medians of the CPU time of all threads;
+compare rows, not machines. One thread per graph, {RUNTIME.name} {RUNTIME.version}, Python {platform.python_version()},
+numpy {np.__version__}, {platform.machine()}. The audio is that of `samples/`, again and again.
+
+The plain loop (`benchmarks/plain_loop.py`) makes the same model calls on the same audio with bare interpreters: no
+sessions, no events, no beam search, no checks.
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
