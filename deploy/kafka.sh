@@ -2,12 +2,14 @@
 # A one-node Kafka broker on loopback, for development, tests and the demo. Needs Java 17 and, once, Maven.
 #
 #   deploy/kafka.sh fetch                             fetch the broker's jars into the cache
-#   deploy/kafka.sh start  [--port P] [--data DIR]    start it and wait until it answers (fetches first if need be)
+#   deploy/kafka.sh start  [--port P] [--data DIR] [--topics "A B"]
+#                                                     start it and wait until it answers (fetches first if need be)
 #   deploy/kafka.sh status [--port P] [--data DIR]    exit 0 if it runs, 3 if not
 #   deploy/kafka.sh stop   [--port P] [--data DIR]    stop it; ends only the process that `start` has written down
 #
-# Two brokers need two ports (P and P+1 are used) and two data folders. Environment: UNISON_CACHE, UNISON_KAFKA_PORT,
-# UNISON_KAFKA_DATA, UNISON_KAFKA_HEAP, UNISON_KAFKA_START_SECONDS. Topics are never created by themselves.
+# A new data folder gets the topics of configs/streaming.yaml, or those that --topics names ("" for none); none is ever
+# created by itself. Two brokers need two ports (P and P+1 are used) and two data folders. Environment: UNISON_CACHE,
+# UNISON_KAFKA_PORT, UNISON_KAFKA_DATA, UNISON_KAFKA_HEAP, UNISON_KAFKA_START_SECONDS.
 set -euo pipefail
 
 VERSION=4.1.1
@@ -18,7 +20,8 @@ LIBS="$HOME_DIR/libs"
 PORT="${UNISON_KAFKA_PORT:-19092}"
 DATA="${UNISON_KAFKA_DATA:-}"
 HEAP="${UNISON_KAFKA_HEAP:-512m}"
-START_SECONDS="${UNISON_KAFKA_START_SECONDS:-60}"
+TOPICS="speech.audio speech.results speech.enhanced speech.audio-dlt"
+START_SECONDS="${UNISON_KAFKA_START_SECONDS:-120}"
 
 say() { echo "kafka.sh: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -41,6 +44,10 @@ fetch() {
   <dependencies>
     <dependency>
       <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>$VERSION</version>
+    </dependency>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>$VERSION</version>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>
     </dependency>
     <dependency>
       <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>$SLF4J_VERSION</version>
@@ -88,8 +95,21 @@ group.initial.rebalance.delay.ms=0
 PROPERTIES
 }
 
+create_topics() {
+  local topic pid made=()
+  for topic in $TOPICS; do
+    java -Xmx64m -XX:TieredStopAtLevel=1 -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp "$LIBS/*" \
+      org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$PORT" --create --if-not-exists \
+      --topic "$topic" --partitions 1 --replication-factor 1 >>"$DATA/topics.log" 2>&1 &
+    made+=($!)
+  done
+  for pid in "${made[@]}"; do
+    wait "$pid" || fail "a topic could not be created: $(tail -n 3 "$DATA/topics.log")"
+  done
+}
+
 start() {
-  local pid
+  local pid fresh=""
   if pid="$(running_pid)"; then
     grep -q "^advertised.listeners=PLAINTEXT://127.0.0.1:$PORT$" "$DATA/server.properties" ||
       fail "$DATA belongs to a broker that runs on another port (process $pid); give another --data"
@@ -104,6 +124,7 @@ start() {
   mkdir -p "$DATA"
   configure
   if [[ ! -f "$DATA/log/meta.properties" ]]; then
+    fresh=1
     java -cp "$LIBS/*" kafka.tools.StorageTool format -t "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" \
       -c "$DATA/server.properties" >"$DATA/format.log" 2>&1 ||
       fail "the data folder could not be formatted: $(tail -n 3 "$DATA/format.log")"
@@ -123,7 +144,9 @@ start() {
     fi
     sleep 0.1
   done
-  say "running on 127.0.0.1:$PORT (process $pid, data in $DATA)"
+  local broker="$pid"
+  if [[ -n "$fresh" ]]; then create_topics; fi
+  say "running on 127.0.0.1:$PORT (process $broker, data in $DATA)"
 }
 
 stop() {
@@ -159,6 +182,7 @@ while (($#)); do
   case "$1" in
     --port) PORT="${2:?--port needs a number}"; shift 2 ;;
     --data) DATA="${2:?--data needs a folder}"; shift 2 ;;
+    --topics) TOPICS="${2?--topics needs names}"; shift 2 ;;
     *) fail "unknown argument '$1'; see the head of this file" ;;
   esac
 done

@@ -24,7 +24,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.runners.runner import PipelineResult
 
 from model_runtime.devices import RouteConfig
-from model_runtime.errors import ConfigError
+from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
 from pipelines.command_line import EXIT_CONFIGURATION, parse_command_line
 from pipelines.configuration import load_config
@@ -71,26 +71,38 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [topics.audio, topics.results, topics.dead_letters] + [topics.enhanced] * self.results.enhanced
 
 
-def build(pipeline: beam.Pipeline, config: StreamingConfig) -> None:
-    """Adds the job to a pipeline."""
+def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions | None = None) -> None:
+    """Adds the job to a pipeline.
+
+    Args:
+        infer: what make_inference gives, where the caller has it already.
+    """
     topics = config.kafka.topics
+    infer = infer or make_inference(config)
     records = pipeline | "ReadAudio" >> ReadFromKafka(config.kafka, topics.audio)
     decoded = records | "DecodeChunks" >> DecodeChunks(config.audio)
-    inferred = decoded[CHUNKS] | "InferSessions" >> InferSessions(
-        config.recipe, config.route, config.session, config.results
-    )
-    outputs = [
-        inferred[RESULTS] | "EncodeResults" >> beam.Map(result_output, topics.results).with_output_types(KafkaOutput),
-        (decoded[DEAD_LETTERS], inferred[DEAD_LETTERS])
-        | "DeadLetters" >> beam.Flatten()
-        | "EncodeDeadLetters" >> beam.Map(dead_letter_output, topics.dead_letters).with_output_types(KafkaOutput),
-    ]
-    if config.results.enhanced:
-        outputs.append(
-            inferred[ENHANCED]
-            | "EncodeEnhanced" >> beam.Map(enhanced_output, topics.enhanced).with_output_types(KafkaOutput)
-        )
-    outputs | "Outputs" >> beam.Flatten() | "Write" >> WriteToKafka(config.kafka)
+    inferred = decoded[CHUNKS] | "InferSessions" >> infer
+    write = WriteToKafka(config.kafka)
+    letters = (decoded[DEAD_LETTERS], inferred[DEAD_LETTERS]) | "DeadLetters" >> beam.Flatten()
+    # Each kind is written where it arises: runners do not fuse what has been flattened.
+    outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
+    outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
+    outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced
+    for kind, records, encode, topic in outputs:
+        encoded = records | f"Encode{kind}" >> beam.Map(encode, topic).with_output_types(KafkaOutput)
+        encoded | f"Write{kind}" >> write
+
+
+def make_inference(config: StreamingConfig) -> InferSessions:
+    """Gives the inference step.
+
+    Raises:
+        ConfigError: there is no such recipe, or it does not give what the configuration wants of it.
+    """
+    recipe = load_recipe(config.recipe)
+    if config.results.enhanced and (recipe.denoise is None or not recipe.denoise.emit):
+        raise ConfigError(f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}")
+    return InferSessions(config.recipe, config.route, config.session, config.results)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,13 +113,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = parse_command_line(argv, "python -m pipelines.streaming", "Runs live sessions from Kafka to Kafka.")
         config = load_config(line.config, line.overrides, StreamingConfig)
         options = streaming_options(line.beam_flags)
-        load_recipe(config.recipe)
+        infer = make_inference(config)
         list_partitions(config.kafka, config.topics())
+        # A model or device that is refused is refused here, once and in words. Local runners then share this engine.
+        engine = infer.load_engine() if _is_local(options) else None
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return EXIT_CONFIGURATION
+    except SpeechError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     pipeline = beam.Pipeline(options=options)
-    build(pipeline, config)
+    build(pipeline, config, infer)
     result = pipeline.run()
     stop = _Stop(result)
     signal.signal(signal.SIGINT, stop)
@@ -118,7 +135,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not stop.asked:
             _logger.error("the job has failed: %s", error)
             return 1
+    finally:
+        del engine
     return 0
+
+
+def _is_local(options: PipelineOptions) -> bool:
+    runner = options.view_as(StandardOptions).runner or "DirectRunner"
+    return runner.rpartition(".")[2] in ("DirectRunner", "PrismRunner", "BundleBasedDirectRunner")
 
 
 def streaming_options(flags: Sequence[str]) -> PipelineOptions:

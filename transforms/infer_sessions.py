@@ -1,6 +1,7 @@
 """InferSessions: the engine over live sessions, each with its own state in the runner's hands."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
@@ -18,6 +19,7 @@ from apache_beam.transforms.userstate import (
 from apache_beam.utils.timestamp import Timestamp
 
 from model_runtime.devices import RouteConfig
+from model_runtime.engine import SpeechEngine
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
@@ -49,6 +51,17 @@ class InferSessions(beam.PTransform):
     ) -> None:
         super().__init__()
         self._fn = _InferSessionsFn(recipe, route, session, output)
+
+    def load_engine(self) -> SpeechEngine:
+        """Loads the engine in this process, where the workers' threads will find it as long as it is held.
+
+        Raises:
+            ConfigError, ModelError, DeviceError: what would else fail in every worker.
+        """
+        # A copy shares the handle; the step itself must stay without an engine, or it could not be pickled.
+        loaded = copy(self._fn)
+        loaded.setup()
+        return loaded.engine
 
     def expand(self, chunks: beam.PCollection) -> Any:
         # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.

@@ -24,10 +24,11 @@ class WriteToKafka(beam.PTransform):
 
     def __init__(self, config: KafkaConfig) -> None:
         super().__init__()
-        self._config = config
+        self._write = _WriteFn(config)
 
     def expand(self, outputs: beam.PCollection) -> beam.PCollection:
-        return outputs | "Send" >> beam.ParDo(_WriteFn(self._config))
+        # One DoFn, however often the transform is applied: its copies share a producer.
+        return outputs | "Send" >> beam.ParDo(self._write)
 
 
 class _Producer:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_any_cutting_of_the_bytes_gives_the_same_words_partials_and_clean_audio(
 ) -> None:
     data = b"".join(chunk.payload or b"" for chunk in chunks)
     borders = [0, *sorted(cuts), len(data)]
-    parts = [data[first:last] for first, last in zip(borders, borders[1:], strict=False)]
+    parts = [data[first:last] for first, last in pairwise(borders)]
     cut = play(logic, [make_chunk(i, part, end_of_stream=i == len(parts) - 1) for i, part in enumerate(parts)])
     whole = play(logic, chunks)
     assert cut.texts() == whole.texts()
