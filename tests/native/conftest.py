@@ -1,5 +1,6 @@
 """Builds the test delegate with the C compiler, against TFLite's headers from Maven."""
 
+import os
 import shutil
 import subprocess
 import zipfile
@@ -24,7 +25,10 @@ def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if done.returncode:
             pytest.skip(f"no TFLite headers: Maven cannot fetch them: {done.stdout.strip()[-300:]}")
         CACHE.mkdir(parents=True, exist_ok=True)
-        shutil.move(fetched / ARCHIVE, archive)
+        # Under another name first: a second test process must not see half a file.
+        partial = CACHE / f"{ARCHIVE}.{os.getpid()}"
+        shutil.copyfile(fetched / ARCHIVE, partial)
+        partial.replace(archive)
     folder = tmp_path_factory.mktemp("headers")
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(folder, [name for name in opened.namelist() if name.startswith("headers/")])
