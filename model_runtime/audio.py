@@ -84,16 +84,22 @@ def downmix(samples: np.ndarray) -> np.ndarray:
         raise AudioError(f"samples must be [n, channels] with 1 channel or more, got shape {list(samples.shape)}")
     if samples.shape[1] == 1:
         return np.ascontiguousarray(samples[:, 0], dtype=np.float32)
-    mix = samples.mean(axis=1, dtype=np.float64)
+    # By channel: a mean over rows of two is ten times as slow.
+    channels = np.ascontiguousarray(samples.T, dtype=np.float64)
+    mix = channels.sum(axis=0) / len(channels)
     if len(mix) >= _JUDGED_SAMPLES:
-        loudest = float(np.sqrt(np.square(samples, dtype=np.float64).mean(axis=0)).max())
-        mixed = float(np.sqrt(np.square(mix).mean()))
+        loudest = max(_rms(channel) for channel in channels)
+        mixed = _rms(mix)
         if _JUDGED_RMS <= loudest < np.inf and mixed < _CANCELLED_SHARE * loudest:
             raise AudioError(
-                f"the {samples.shape[1]} channels cancel each other (antiphase): the mix has RMS {mixed:.4f}, the "
+                f"the {len(channels)} channels cancel each other (antiphase): the mix has RMS {mixed:.4f}, the "
                 f"loudest channel {loudest:.4f}; send one of the channels"
             )
     return np.asarray(mix, dtype=np.float32)
+
+
+def _rms(samples: np.ndarray) -> float:
+    return float(np.sqrt(np.dot(samples, samples) / len(samples)))
 
 
 def _refuse_samples(array: np.ndarray) -> None:

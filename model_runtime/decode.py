@@ -1,8 +1,9 @@
 """Audio out of files and bytes (WAV, FLAC, Ogg, MP3 through libsndfile) and raw PCM to and from float32."""
 
 import io
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 import soundfile
@@ -29,16 +30,16 @@ def decode_file(path: str | Path, start_s: float = 0.0, duration_s: float | None
     """
     try:
         with open(path, "rb") as file:
-            head = file.read(_SNIFFED_BYTES)
-            file.seek(0)
-            return _decode(file, head, str(path), start_s, duration_s)
+            # The descriptor, not the object: libsndfile then reads by itself, in half the time.
+            return _decode(file.fileno(), file, str(path), start_s, duration_s)
     except OSError as error:
         raise AudioError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def decode_bytes(data: bytes, name: str, start_s: float = 0.0, duration_s: float | None = None) -> Audio:
     """Reads the bytes of a file; `name` is what errors call it. Otherwise as decode_file."""
-    return _decode(io.BytesIO(data), data[:_SNIFFED_BYTES], name, start_s, duration_s)
+    file = io.BytesIO(data)
+    return _decode(file, file, name, start_s, duration_s)
 
 
 def decode_pcm(data: bytes, encoding: str, channels: int, sample_rate_hz: int) -> np.ndarray:
@@ -84,13 +85,11 @@ def encode_linear16(samples: np.ndarray) -> bytes:
     return bytes(scaled.astype("<i2").tobytes())
 
 
-def _decode(file: Any, head: bytes, name: str, start_s: float, duration_s: float | None) -> Audio:
-    """file: any binary file object, as soundfile takes it."""
+def _decode(source: int | BinaryIO, file: BinaryIO, name: str, start_s: float, duration_s: float | None) -> Audio:
+    """source: the file's descriptor or the file itself, as soundfile takes it."""
     _check_slice(name, start_s, duration_s)
-    if not head:
-        raise AudioError(f"{name}: no audio, the file is {describe_bytes(head)}")
     try:
-        with soundfile.SoundFile(file) as sound:
+        with soundfile.SoundFile(source, closefd=False) as sound:
             rate_hz = check_sample_rate(sound.samplerate)
             start = round(start_s * rate_hz)
             if start > 0:
@@ -101,7 +100,9 @@ def _decode(file: Any, head: bytes, name: str, start_s: float, duration_s: float
                 sound.seek(start)
             frames = _read_frames(sound, None if duration_s is None else round(duration_s * rate_hz))
     except soundfile.LibsndfileError as error:
-        raise AudioError(f"{name}: not decodable ({error.error_string}): it is {describe_bytes(head)}") from error
+        file.seek(0)
+        what = describe_bytes(file.read(_SNIFFED_BYTES))
+        raise AudioError(f"{name}: not decodable ({error.error_string}): it is {what}") from error
     except AudioError as error:
         raise AudioError(f"{name}: {error}") from error
     try:
@@ -134,9 +135,9 @@ def _read_frames(sound: soundfile.SoundFile, wanted: int | None) -> np.ndarray:
 
 
 def _check_slice(name: str, start_s: float, duration_s: float | None) -> None:
-    if not (np.isfinite(start_s) and start_s >= 0):
+    if not (isfinite(start_s) and start_s >= 0):
         raise AudioError(f"{name}: offset must be >= 0 s, got {start_s}")
-    if duration_s is not None and not (np.isfinite(duration_s) and duration_s >= 0):
+    if duration_s is not None and not (isfinite(duration_s) and duration_s >= 0):
         raise AudioError(f"{name}: duration must be >= 0 s, got {duration_s}")
 
 

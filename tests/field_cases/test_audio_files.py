@@ -126,7 +126,7 @@ def test_antiphase_channels_are_refused_by_name(wav_rows: dict[str, Row]) -> Non
     [
         ("error_page", "it is an HTML page"),
         ("lfs_pointer", "it is a Git LFS pointer"),
-        ("zero_bytes", "the file is empty (0 bytes)"),
+        ("zero_bytes", "it is empty (0 bytes)"),
         ("mp3_named", "it is an MP3 file"),
     ],
 )

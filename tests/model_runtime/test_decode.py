@@ -61,6 +61,15 @@ def test_rate_of_a_file_outside_the_bounds_is_named() -> None:
         decode_bytes(_file_bytes(RAMP, 4000), "clip")
 
 
+@pytest.mark.parametrize("name", ["a.raw", "a.mp3", "a", "ü [1].txt"])
+@pytest.mark.parametrize("container", ["WAV", "OGG", "MP3", "FLAC"])
+def test_name_of_a_file_does_not_matter(tmp_path: Path, name: str, container: str) -> None:
+    data = _file_bytes(RAMP, container=container)
+    (tmp_path / name).write_bytes(data)
+    audio = decode_file(tmp_path / name)
+    assert audio.samples.tobytes() == decode_bytes(data, "clip").samples.tobytes()
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(AudioError, match=r"gone.wav: cannot be read: No such file"):
         decode_file(tmp_path / "gone.wav")
