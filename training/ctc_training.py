@@ -111,7 +111,7 @@ def train_recogniser(
         return loss
 
     tf.random.set_seed(seed)
-    config = PoolConfig(buckets, fresh=0.35, kept=1500, seed=seed)
+    config = PoolConfig(buckets, fresh=0.25, kept=1500, seed=seed)
     pool = Pool(functools.partial(make_maker, cache, shared), config)
 
     def train() -> float:

@@ -1,9 +1,9 @@
-"""The noise suppressor: two GRUs that turn log magnitudes into a gain per frequency, frame by frame."""
+"""The noise suppressor: three gated recurrent layers turn log magnitudes into a gain per frequency."""
 
 import numpy as np
 import tensorflow as tf
 
-from training.layers import INFERENCE, dense, gru_unrolled, gru_whole
+from training.layers import INFERENCE, Mode, dense, min_gru
 from training.weights import Arrays, Initialiser, Weights
 
 WINDOW_SAMPLES = 512
@@ -14,7 +14,7 @@ FEATURE_FLOOR = 1e-4
 FEATURE_SCALE = 0.3
 FEATURE_OFFSET = 0.9
 UNITS = 160
-STATES = ("gru1", "gru2")
+STATES = ("gru1", "gru2", "gru3")
 
 
 def initialise(seed: int) -> Arrays:
@@ -22,8 +22,8 @@ def initialise(seed: int) -> Arrays:
     initialiser = Initialiser(seed)
     initialiser.dense("input", BINS, UNITS, 1.4)
     for name in STATES:
-        initialiser.gru(name, UNITS, UNITS)
-    initialiser.dense("mask", 2 * UNITS, BINS)
+        initialiser.min_gru(name, UNITS, UNITS)
+    initialiser.dense("mask", UNITS, BINS)
     initialiser.arrays["mask/bias"] += 1.0
     return initialiser.arrays
 
@@ -40,35 +40,32 @@ def log_magnitude(magnitude: tf.Tensor) -> tf.Tensor:
 
 
 def network(
-    weights: Weights, features: tf.Tensor, states: list[tf.Tensor], frames: int | None
+    weights: Weights, features: tf.Tensor, states: list[tf.Tensor], mode: Mode = INFERENCE
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
     """Gains from log magnitudes.
 
     Args:
         weights: By name.
-        features: float32 [N, T, 257].
-        states: Two of [N, 160].
-        frames: T where it is fixed (export), None for any T (training).
+        features: float32 [N, T, 257], T fixed.
+        states: Three of [N, 160].
+        mode: Training, from states of zeros, or inference.
 
     Returns:
         The mask [N, T, 257], 0..1, and the states after these frames.
     """
-    x = tf.nn.relu(dense(weights, "input", features, INFERENCE))
-    layers, after = [], []
+    x = tf.nn.relu(dense(weights, "input", features, mode))
+    after = []
     for name, state in zip(STATES, states, strict=True):
-        if frames is None:
-            x, state = gru_whole(weights, name, x, state)
-        else:
-            x, state = gru_unrolled(weights, name, x, state, frames)
-        layers.append(x)
-        after.append(state)
-    return tf.sigmoid(dense(weights, "mask", tf.concat(layers, axis=-1), INFERENCE)), after
+        outputs, last = min_gru(weights, name, x, state, mode)
+        x += outputs
+        after.append(last)
+    return tf.sigmoid(dense(weights, "mask", x, mode)), after
 
 
 def step(weights: Weights, features: tf.Tensor, **states_in: tf.Tensor) -> dict[str, tf.Tensor]:
     """One call as it is exported: 4 frames of features and the states to ``mask`` and the next states."""
     states = [states_in[f"{name}_in"] for name in STATES]
-    mask, after = network(weights, features, states, CALL_FRAMES)
+    mask, after = network(weights, features, states)
     return {"mask": mask} | {f"{n}_out": s for n, s in zip(STATES, after, strict=True)}
 
 

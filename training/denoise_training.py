@@ -8,13 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from training import denoise_network as net
+from training.layers import Mode
 from training.pool import Bucket, Pool, PoolConfig
 from training.scenes import Scene, make_scene
 from training.schedule import Schedule, make_optimiser, run
 from training.utterances import load_source
 from training.weights import Arrays, Weights, values, variables
 
-_BUCKETS = (Bucket(length_samples=40960, batch=24, share=1.0),)
+_BUCKETS = (Bucket(length_samples=40960, batch=12, share=1.0),)
 _LONGEST_PAUSE_S = 0.5
 _MAGNITUDE_WEIGHT = 20.0
 
@@ -41,7 +42,7 @@ def denoised(weights: Weights, pcm: tf.Tensor) -> tf.Tensor:
     """Spectra after masking, complex64 [N, T, 257], of noisy samples [N, S]."""
     noisy = spectrum(pcm)
     states = [tf.zeros([tf.shape(pcm)[0], net.UNITS]) for _ in net.STATES]
-    mask, _ = net.network(weights, net.log_magnitude(tf.abs(noisy)), states, None)
+    mask, _ = net.network(weights, net.log_magnitude(tf.abs(noisy)), states, Mode(training=True))
     return noisy * tf.cast(mask, tf.complex64)
 
 
@@ -61,7 +62,7 @@ def train_denoiser(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
     trainable = list(weights.values())
     hop = net.HOP_SAMPLES
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None])] * 2)
+    @tf.function(input_signature=[tf.TensorSpec([None, _BUCKETS[0].length_samples])] * 2)
     def step(noisy: tf.Tensor, clean: tf.Tensor) -> tf.Tensor:
         # Level is no cue to speech, so the loss sees every example equally loud.
         level = 0.1 / (tf.math.reduce_std(noisy, axis=1, keepdims=True) + 1e-5)
@@ -76,7 +77,7 @@ def train_denoiser(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
         return loss
 
     tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.35, kept=2000, seed=seed)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
     pool = Pool(functools.partial(make_maker, cache, shared), config)
 
     def train() -> float:

@@ -70,53 +70,46 @@ def swish(x: tf.Tensor) -> tf.Tensor:
     return x * tf.sigmoid(x)
 
 
-def gru_step(weights: Weights, name: str, projected: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
-    """One step of a GRU.
+def _scan(keep: tf.Tensor, write: tf.Tensor, frames: int) -> tf.Tensor:
+    """h[t] = keep[t] * h[t - 1] + write[t] for all t at once, h[-1] = 0, in about log2(frames) passes.
+
+    Args:
+        keep: [N, T, units].
+        write: [N, T, units].
+        frames: T, or more.
+    """
+    shift = 1
+    while shift < frames:
+        earlier = tf.pad(write[:, :-shift], [[0, 0], [shift, 0], [0, 0]])
+        write += keep * earlier
+        keep *= tf.pad(keep[:, :-shift], [[0, 0], [shift, 0], [0, 0]])
+        shift *= 2
+    return write
+
+
+def min_gru(weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor, mode: Mode) -> tuple[tf.Tensor, tf.Tensor]:
+    """A GRU whose gates see the input only, so that training needs no loop (https://arxiv.org/abs/2410.01201).
+
+    The state moves towards tanh of the input and stays within -1..1, which suits INT8.
 
     Args:
         weights: The network's weights.
         name: The layer.
-        projected: [N, 3 * units], the input after the layer's input product.
-        state: [N, units].
+        x: [N, T, inputs]; T is fixed outside training.
+        state: [N, units]; in training zeros are taken instead.
+        mode: Training or inference.
 
     Returns:
-        The next state [N, units], which is the output as well.
+        The outputs [N, T, units] and the last state.
     """
-    kernel, bias = weights[f"{name}/recurrent/kernel"], weights[f"{name}/recurrent/bias"]
-    recurrent = tf.matmul(state, kernel) + bias
-    update_x, reset_x, new_x = tf.split(projected, 3, axis=1)
-    update_h, reset_h, new_h = tf.split(recurrent, 3, axis=1)
-    update = tf.sigmoid(update_x + update_h)
-    new = tf.tanh(new_x + tf.sigmoid(reset_x + reset_h) * new_h)
-    return new + update * (state - new)
-
-
-def gru_unrolled(
-    weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor, frames: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """A GRU over a fixed number of frames, for export.
-
-    Args:
-        weights: The network's weights.
-        name: The layer.
-        x: [N, frames, inputs].
-        state: [N, units].
-        frames: How many.
-
-    Returns:
-        The outputs [N, frames, units] and the last state.
-    """
-    projected = tf.matmul(x, weights[f"{name}/input/kernel"]) + weights[f"{name}/input/bias"]
-    outputs = []
-    for frame in range(frames):
-        state = gru_step(weights, name, projected[:, frame], state)
-        outputs.append(state)
-    return tf.stack(outputs, axis=1), state
-
-
-def gru_whole(weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """`gru_unrolled` over any number of frames, for training."""
-    projected = tf.matmul(x, weights[f"{name}/input/kernel"]) + weights[f"{name}/input/bias"]
-    by_time = tf.transpose(projected, [1, 0, 2])
-    outputs = tf.scan(lambda last, frame: gru_step(weights, name, frame, last), by_time, state)
-    return tf.transpose(outputs, [1, 0, 2]), outputs[-1]
+    units = state.shape[1]
+    update, new = dense_parts(weights, name, x, (units, units), mode)
+    update, new = tf.sigmoid(update), tf.tanh(new)
+    if mode.training:
+        outputs = _scan(1.0 - update, update * new, x.shape[1])
+        return outputs, outputs[:, -1]
+    steps = []
+    for frame in range(x.shape[1]):
+        state = state + update[:, frame] * (new[:, frame] - state)
+        steps.append(state)
+    return tf.stack(steps, axis=1), state

@@ -12,7 +12,7 @@ import tensorflow as tf
 from training.weights import save_weights, values
 
 _LOGGER = logging.getLogger(__name__)
-_WARM_UP_STEPS = 200
+_WARM_UP_STEPS = 80
 _STATISTICS_MEMORY = 0.98
 _CHECKPOINT_S = 240.0
 

@@ -1,15 +1,16 @@
-"""The voice detector: filterbank, two causal convolutions and a GRU; one probability per 10 ms."""
+"""The voice detector: filterbank, two causal convolutions and two gated recurrent layers; one probability per 10 ms."""
 
 import tensorflow as tf
 
 from training.filterbank import CONTEXT_SAMPLES, HOP_SAMPLES, MEL_BINS, features
-from training.layers import INFERENCE, conv, dense, gru_unrolled, gru_whole
+from training.layers import INFERENCE, Mode, conv, dense, min_gru
 from training.weights import Arrays, Initialiser, Weights
 
 BLOCK_SAMPLES = 1280
 FRAMES = BLOCK_SAMPLES // HOP_SAMPLES
 CHANNELS = 48
 _TAPS = 3
+_RECURRENT = ("gru1", "gru2")
 
 States = dict[str, tf.Tensor]
 
@@ -19,24 +20,26 @@ def initialise(seed: int) -> Arrays:
     initialiser = Initialiser(seed)
     initialiser.conv("conv1", _TAPS, MEL_BINS, CHANNELS)
     initialiser.conv("conv2", _TAPS, CHANNELS, CHANNELS)
-    initialiser.gru("gru", CHANNELS, CHANNELS)
+    for name in _RECURRENT:
+        initialiser.min_gru(name, CHANNELS, CHANNELS)
     initialiser.dense("speech", CHANNELS, 1)
     return initialiser.arrays
 
 
 def state_shapes() -> dict[str, tuple[int, ...]]:
     """State name -> shape without the batch dimension."""
-    return {"conv1": (_TAPS - 1, MEL_BINS), "conv2": (_TAPS - 1, CHANNELS), "gru": (CHANNELS,)}
+    shapes: dict[str, tuple[int, ...]] = {"conv1": (_TAPS - 1, MEL_BINS), "conv2": (_TAPS - 1, CHANNELS)}
+    return shapes | {name: (CHANNELS,) for name in _RECURRENT}
 
 
-def network(weights: Weights, samples: tf.Tensor, states: States, frames: int | None) -> tuple[tf.Tensor, States]:
+def network(weights: Weights, samples: tf.Tensor, states: States, mode: Mode = INFERENCE) -> tuple[tf.Tensor, States]:
     """Logits of speech from samples.
 
     Args:
         weights: By name.
-        samples: float32 [N, 240 + S], the first 240 from before the block.
+        samples: float32 [N, 240 + S], the first 240 from before the block; S fixed.
         states: The states before the block.
-        frames: S / 160 where it is fixed (export), None for any (training).
+        mode: Training, from states of zeros, or inference.
 
     Returns:
         Logits [N, S / 160] and the states after the block.
@@ -46,25 +49,24 @@ def network(weights: Weights, samples: tf.Tensor, states: States, frames: int | 
     for name in ("conv1", "conv2"):
         padded = tf.concat([states[name], x], axis=1)
         after[name] = padded[:, -(_TAPS - 1) :]
-        x = tf.nn.relu(conv(weights, name, padded, 1, INFERENCE))
-    if frames is None:
-        x, after["gru"] = gru_whole(weights, "gru", x, states["gru"])
-    else:
-        x, after["gru"] = gru_unrolled(weights, "gru", x, states["gru"], frames)
-    return tf.squeeze(dense(weights, "speech", x, INFERENCE), axis=2), after
+        x = tf.nn.relu(conv(weights, name, padded, 1, mode))
+    for name in _RECURRENT:
+        outputs, after[name] = min_gru(weights, name, x, states[name], mode)
+        x += outputs
+    return tf.squeeze(dense(weights, "speech", x, mode), axis=2), after
 
 
-def whole(weights: Weights, pcm: tf.Tensor) -> tf.Tensor:
+def whole(weights: Weights, pcm: tf.Tensor, mode: Mode = INFERENCE) -> tf.Tensor:
     """Logits [N, T / 160] of whole recordings, float32 [N, T]."""
     batch = tf.shape(pcm)[0]
     states = {name: tf.zeros([batch, *shape]) for name, shape in state_shapes().items()}
-    return network(weights, tf.pad(pcm, [[0, 0], [CONTEXT_SAMPLES, 0]]), states, None)[0]
+    return network(weights, tf.pad(pcm, [[0, 0], [CONTEXT_SAMPLES, 0]]), states, mode)[0]
 
 
 def step(weights: Weights, samples: tf.Tensor, **states_in: tf.Tensor) -> dict[str, tf.Tensor]:
     """One call as it is exported: 240 + 1280 samples and the states to ``speech`` and the next states."""
     states = {name.removesuffix("_in"): state for name, state in states_in.items()}
-    logits, after = network(weights, samples, states, FRAMES)
+    logits, after = network(weights, samples, states)
     return {"speech": tf.sigmoid(logits)} | {f"{k}_out": v for k, v in after.items()}
 
 

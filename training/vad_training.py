@@ -11,13 +11,15 @@ from scipy.ndimage import binary_closing, binary_opening
 
 from training import vad_network as net
 from training.filterbank import HOP_SAMPLES
+from training.layers import Mode
 from training.pool import Bucket, Pool, PoolConfig
 from training.scenes import make_scene
 from training.schedule import Schedule, make_optimiser, run
 from training.utterances import load_source
 from training.weights import Arrays, values, variables
 
-_BUCKETS = (Bucket(length_samples=76800, batch=16, share=1.0),)
+_LENGTH = 76800
+_BUCKETS = (Bucket(length_samples=_LENGTH, batch=8, share=1.0),)
 _LONGEST_PAUSE_S = 2.0
 _THRESHOLD_DB = 33.0
 _LONGEST_CLOSURE_FRAMES = 9
@@ -77,16 +79,16 @@ def train_detector(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
     optimiser = make_optimiser(weights)
     trainable = list(weights.values())
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None])] * 2)
+    @tf.function(input_signature=[tf.TensorSpec([None, _LENGTH]), tf.TensorSpec([None, _LENGTH // HOP_SAMPLES])])
     def step(pcm: tf.Tensor, speech: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            losses = tf.nn.sigmoid_cross_entropy_with_logits(speech, net.whole(weights, pcm))
+            losses = tf.nn.sigmoid_cross_entropy_with_logits(speech, net.whole(weights, pcm, Mode(training=True)))
             loss = tf.reduce_mean(losses)
         optimiser.apply_gradients(zip(tape.gradient(loss, trainable), trainable, strict=True))
         return loss
 
     tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.35, kept=2000, seed=seed)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
     pool = Pool(functools.partial(make_maker, cache, shared), config)
 
     def train() -> float:

@@ -39,12 +39,10 @@ class Initialiser:
         for part, value in (("gamma", 1.0), ("beta", 0.0), ("mean", 0.0), ("variance", 1.0)):
             self.arrays[f"{name}/{part}"] = np.full(channels, value, np.float32)
 
-    def gru(self, name: str, inputs: int, units: int) -> None:
-        """A GRU with the reset gate applied after the recurrent product."""
-        self._draw(f"{name}/input", (inputs, 3 * units), inputs, 1.0)
-        blocks = [np.linalg.qr(self._rng.standard_normal((units, units)))[0] for _ in range(3)]
-        self.arrays[f"{name}/recurrent/kernel"] = np.concatenate(blocks, axis=1).astype(np.float32)
-        self.arrays[f"{name}/recurrent/bias"] = np.zeros(3 * units, np.float32)
+    def min_gru(self, name: str, inputs: int, units: int) -> None:
+        """A kernel [inputs, 2 * units] and a bias whose gates begin with memories of 1 to 20 frames."""
+        self._draw(name, (inputs, 2 * units), inputs, 1.0)
+        self.arrays[f"{name}/bias"][:units] = self._rng.uniform(-3.0, 1.0, units)
 
     def _draw(self, name: str, shape: tuple[int, ...], fan_in: int, scale: float) -> None:
         kernel = self._rng.standard_normal(shape) * scale / np.sqrt(fan_in)

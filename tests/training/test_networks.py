@@ -88,10 +88,10 @@ def test_denoiser_by_calls_is_the_whole_recording_at_once() -> None:
     arrays = denoise_network.initialise(4)
     features = RNG.standard_normal((2, 12, denoise_network.BINS)).astype(np.float32)
     zeros = [np.zeros((2, denoise_network.UNITS), np.float32) for _ in denoise_network.STATES]
-    whole, _ = denoise_network.network(arrays, features, zeros, None)
+    whole, _ = denoise_network.network(arrays, features, zeros, Mode(training=True))
     masks, states = [], zeros
     for start in range(0, 12, 4):
-        mask, states = denoise_network.network(arrays, features[:, start : start + 4], states, 4)
+        mask, states = denoise_network.network(arrays, features[:, start : start + 4], states)
         masks.append(mask.numpy())
     np.testing.assert_allclose(np.concatenate(masks, axis=1), whole.numpy(), atol=1e-5)
 
@@ -99,7 +99,7 @@ def test_denoiser_by_calls_is_the_whole_recording_at_once() -> None:
 def test_detector_by_calls_is_the_whole_recording_at_once() -> None:
     arrays = vad_network.initialise(4)
     pcm = 0.1 * RNG.standard_normal((2, 3840)).astype(np.float32)
-    whole = tf.sigmoid(vad_network.whole(arrays, pcm)).numpy()
+    whole = tf.sigmoid(vad_network.whole(arrays, pcm, Mode(training=True))).numpy()
     padded = np.pad(pcm, ((0, 0), (240, 0)))
     states = {f"{k}_in": np.zeros((2, *s), np.float32) for k, s in vad_network.state_shapes().items()}
     speech = []
