@@ -43,7 +43,7 @@ def to_ctm(line: bytes) -> str:
     The file is the audio's name without folder and ending; CTM knows no blanks in it.
     """
     row = msgspec.json.decode(line)
-    path = str(row.get("audio_filepath") or f"{row['source_file']}#{row['source_row']}")
+    path = str(row.get("audio_filepath") or row.get("audio_filename") or f"{row['source_file']}#{row['source_row']}")
     name = "_".join(os.path.splitext(os.path.basename(path))[0].split())
     return "".join(
         f"{name} 1 {word['start_ms'] / 1000:.3f} {(word['end_ms'] - word['start_ms']) / 1000:.3f} "

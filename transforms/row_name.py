@@ -18,7 +18,8 @@ def row_name(result: ClipResult) -> str:
 
     The same row has the same name in every run; rows that share an audio file, or files that share a name, differ.
     """
-    audio = msgspec.json.decode(result.columns).get("audio_filepath") or result.source_path
+    columns = msgspec.json.decode(result.columns)
+    audio = columns.get("audio_filepath") or columns.get("audio_filename") or result.source_path
     stem = _UNSAFE.sub("_", os.path.splitext(os.path.basename(str(audio)))[0]) or "clip"
     stem = stem.encode("utf-8")[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
     identity = f"{result.source_path}\0{result.row}".encode("utf-8", "surrogateescape")

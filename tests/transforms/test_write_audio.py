@@ -39,6 +39,10 @@ def test_name_is_that_of_the_audio_and_always_the_same() -> None:
     assert row_name(_result("x/Tür 1.wav", "/m.jsonl", 7)) == "Tür 1-709a461e999e"
 
 
+def test_alias_of_the_path_names_the_file_too() -> None:
+    assert row_name(_result()._replace(columns=b'{"audio_filename": "x/b.wav"}')).startswith("b-")
+
+
 def test_rows_that_share_a_file_name_have_different_names() -> None:
     rows = [_result(), _result(row=2), _result(source="/n.jsonl"), _result("b/a.wav", row=3)]
     assert len({row_name(row) for row in rows}) == 4
