@@ -1,0 +1,116 @@
+"""A broker and a streaming job on this machine, for the demonstration and the benchmarks; they end with the block."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from transforms.kafka_config import TopicsConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+_STOP_S = 40
+
+
+class LocalJobError(Exception):
+    """Something local did not start or has ended; the message says why."""
+
+
+@contextmanager
+def running_broker(port: int, folder: Path) -> Iterator[None]:
+    """Runs a broker of its own on `port` and the next one, with its data in `folder`.
+
+    Raises:
+        LocalJobError: it did not start.
+    """
+    script = str(ROOT / "deploy" / "kafka.sh")
+    place = ["--port", str(port), "--data", str(folder / "kafka")]
+    # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
+    started = subprocess.run([script, "start", *place, "--topics", ""], start_new_session=True, check=False)
+    try:
+        if started.returncode:
+            raise LocalJobError("the broker did not start; its reason stands above")
+        yield
+    finally:
+        subprocess.run([script, "stop", *place], start_new_session=True, check=False, stderr=subprocess.DEVNULL)
+
+
+def create_topics(servers: str, topics: TopicsConfig) -> None:
+    """Makes a job's topics, one partition each."""
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        admin.create_topics([NewTopic(name, 1, 1) for name in msgspec.structs.astuple(topics)])
+    finally:
+        admin.close()
+
+
+@contextmanager
+def running_streaming_job(
+    servers: str, folder: Path, settings: Mapping[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs the streaming job on Prism, from the earliest record on; its log is `folder`/streaming.log."""
+    command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
+    all_settings = {"kafka.bootstrap_servers": servers, "kafka.start": "earliest", **settings}
+    command += [f"--set={field}={value}" for field, value in all_settings.items()]
+    with job_log(folder).open("wb") as log:
+        job = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+        try:
+            yield job
+        finally:
+            job.terminate()
+            try:
+                job.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                children = _children(job.pid)
+                job.kill()
+                job.wait()
+                for pid in children:
+                    os.kill(pid, signal.SIGKILL)
+
+
+def job_log(folder: Path) -> Path:
+    """Gives where running_streaming_job logs to."""
+    return folder / "streaming.log"
+
+
+def check_alive(job: "subprocess.Popen[bytes]", folder: Path) -> None:
+    """Raises LocalJobError, with the end of its log, if the job has ended."""
+    if job.poll() is not None:
+        raise LocalJobError(f"the streaming job ended with exit code {job.returncode}: {last_words(folder)}")
+
+
+def last_words(folder: Path) -> str:
+    """Gives the end of the job's log."""
+    lines = job_log(folder).read_text(errors="replace").strip().splitlines()
+    return "its log ends with\n" + "\n".join(lines[-10:])
+
+
+def free_port() -> int:
+    """Gives a port that is free, as is the next one, which the broker takes as well.
+
+    Raises:
+        LocalJobError: no such pair was found.
+    """
+    for _ in range(100):
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+    raise LocalJobError("no two free ports beside each other were found")
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
