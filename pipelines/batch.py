@@ -21,7 +21,7 @@ from tqdm import tqdm
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
-from pipelines.command_line import EXIT_CONFIGURATION, parse_command_line
+from pipelines.command_line import EXIT_CONFIGURATION, make_pipeline, parse_command_line
 from pipelines.configuration import load_config
 from transforms.clip_inference import InferenceConfig
 from transforms.infer_clips import METRICS, InferClips
@@ -114,9 +114,11 @@ def _run(config: BatchConfig, slices: Sequence[Slice], options: PipelineOptions)
         local = _is_local(options)
         progress = ProgressFile(str(Path(folder) / "rows")) if local and sys.stderr.isatty() else None
         infer = make_inference(config, progress)
+        pipeline = make_pipeline(options)
+        if local:
+            _make_output(config.output)
         # A model or device that is refused is refused here, once and in words, and not in every worker's trace.
         engine = infer.load_engine() if local else None
-        pipeline = beam.Pipeline(options=options)
         build(pipeline, config, slices, infer)
         with _progress_bar(progress, sum(part.rows for part in slices)):
             result = pipeline.run()
@@ -127,6 +129,13 @@ def _run(config: BatchConfig, slices: Sequence[Slice], options: PipelineOptions)
         return 1
     print(summary(result, time.monotonic() - began))
     return 0
+
+
+def _make_output(output: str) -> None:
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"output: {output!r} cannot be made: {error.strerror or error}") from error
 
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:

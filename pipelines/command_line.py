@@ -5,6 +5,7 @@ import typing
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 from model_runtime.errors import ConfigError
@@ -62,6 +63,18 @@ def check_beam_flags(flags: Sequence[str]) -> None:
     runner = (PipelineOptions(list(flags)).view_as(StandardOptions).runner or "").rpartition(".")[2].lower()
     if unknown and runner not in _JOB_SERVER_RUNNERS:
         raise ConfigError(f"{unknown[0].partition('=')[0]} is no option: not of this command and not of Beam")
+
+
+def make_pipeline(options: PipelineOptions) -> beam.Pipeline:
+    """Gives an empty pipeline.
+
+    Raises:
+        ConfigError: there is no such runner, or its options do not fit together.
+    """
+    try:
+        return beam.Pipeline(options=options)
+    except ValueError as error:
+        raise ConfigError(f"Beam refuses its options: {' '.join(str(error).split())}") from error
 
 
 class _Parser(argparse.ArgumentParser):

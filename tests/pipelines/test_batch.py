@@ -180,6 +180,19 @@ def test_pattern_without_a_match_ends_with_two_and_the_pattern(
     assert f"error: input: '{tmp_path}/*.wav' matches no file" in capsys.readouterr().err
 
 
+def test_output_that_cannot_be_made_ends_with_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_clips(tmp_path, 1600)
+    (tmp_path / "out").write_text("a file")
+    assert _run(tmp_path, str(tmp_path)) == 2
+    assert f"error: output: '{tmp_path}/out' cannot be made: File exists" in capsys.readouterr().err
+
+
+def test_unknown_runner_ends_with_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _write_clips(tmp_path, 1600)
+    assert main(["--set", f"input={tmp_path}", "--set", f"output={tmp_path / 'out'}", "--runner=Walker"]) == 2
+    assert "error: Beam refuses its options: Unexpected pipeline runner: Walker." in capsys.readouterr().err
+
+
 def test_unknown_flag_ends_with_two(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--inptu=a"]) == 2
     assert "error: --inptu is no option" in capsys.readouterr().err
