@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import apache_beam as beam
 import msgspec
@@ -85,6 +86,8 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
     write = WriteToKafka(config.kafka)
     letters = (decoded[DEAD_LETTERS], inferred[DEAD_LETTERS]) | "DeadLetters" >> beam.Flatten()
     # Each kind is written where it arises: runners do not fuse what has been flattened.
+    # Any: each kind has its own record.
+    outputs: list[tuple[str, beam.PCollection, Callable[[Any, str], KafkaOutput], str]]
     outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
     outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
     outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced

@@ -1,0 +1,186 @@
+"""The source against a real broker: places, times, order, codecs, retention. Its DoFn is driven round by round."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from apache_beam.io.restriction_trackers import OffsetRange
+from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
+from kafka import KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from model_runtime.errors import ConfigError
+from transforms.kafka_config import KafkaConfig
+from transforms.kafka_reader import close_readers, note_durable
+from transforms.kafka_topics import list_partitions
+from transforms.read_kafka import _CommittingReadPartitionFn, _ReadPartitionFn
+from transforms.stream_records import KafkaPartition, KafkaRecord
+
+pytestmark = pytest.mark.kafka
+
+
+class Rounds:
+    """Plays the runner: reads a partition round after round, from where the last one has stopped."""
+
+    def __init__(self, config: KafkaConfig, partition: int = 0) -> None:
+        self.config = config
+        self.fn = _ReadPartitionFn(config)
+        self.partition = KafkaPartition(config.topics.audio, partition)
+        self.restriction = self.fn.initial_restriction(self.partition)
+        self.watermark = ManualWatermarkEstimator(None)
+
+    def read(self) -> list[KafkaRecord]:
+        tracker = self.fn.create_tracker(self.restriction)
+        tracker.defer_remainder = lambda: None
+        self.fn.start_bundle()
+        values = list(self.fn._round(self.partition, tracker, self.watermark))
+        _, self.restriction = tracker.try_split(0)
+        assert [value.timestamp.micros for value in values] == [value.value.stream_ms * 1000 for value in values]
+        return [value.value for value in values]
+
+    def watermark_ms(self) -> int:
+        return int(self.watermark.current_watermark().micros // 1000)
+
+    def read_until(self, enough: Callable[[list[KafkaRecord]], bool], timeout_s: float = 30) -> list[KafkaRecord]:
+        records: list[KafkaRecord] = []
+        end = time.monotonic() + timeout_s
+        while not enough(records):
+            assert time.monotonic() < end, f"only {len(records)} records within {timeout_s} s"
+            records += self.read()
+        return records
+
+
+@pytest.fixture
+def rounds(make_config: Callable[..., KafkaConfig]) -> Iterator[Callable[..., Rounds]]:
+    made: list[Rounds] = []
+
+    def make(**fields: object) -> Rounds:
+        made.append(Rounds(make_config(**fields)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        close_readers(each.config)
+
+
+def send(config: KafkaConfig, count: int, partition: int = 0, first_ms: int = 1_000, **settings: object) -> None:
+    with_settings = KafkaProducer(bootstrap_servers=config.bootstrap_servers, acks="all", **settings)
+    for i in range(count):
+        with_settings.send(
+            config.topics.audio, b"%d" % i, key=b"s", partition=partition, timestamp_ms=first_ms + 10 * i
+        )
+    with_settings.flush()
+    with_settings.close()
+
+
+def test_records_come_once_and_in_order_over_rounds_of_bounded_size(rounds: Callable[..., Rounds]) -> None:
+    source = rounds(max_round_records=7)
+    send(source.config, 40)
+    sizes = []
+    records: list[KafkaRecord] = []
+    end = time.monotonic() + 30
+    while len(records) < 40 and time.monotonic() < end:
+        part = source.read()
+        sizes.append(len(part))
+        records += part
+    assert [record.offset for record in records] == list(range(40))
+    assert [record.value for record in records] == [b"%d" % i for i in range(40)]
+    assert max(sizes) <= 7
+
+
+def test_stream_time_rises_between_rounds_also_where_timestamps_do_not(rounds: Callable[..., Rounds]) -> None:
+    source = rounds(max_round_records=1)
+    producer = KafkaProducer(bootstrap_servers=source.config.bootstrap_servers)
+    for _ in range(5):
+        producer.send(source.config.topics.audio, b"x", key=b"s", timestamp_ms=5_000)
+    producer.close()
+    records = source.read_until(lambda got: len(got) == 5)
+    times = [record.stream_ms for record in records]
+    assert {record.event_ms for record in records} == {5_000}
+    assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_is_read(rounds: Callable[..., Rounds], codec: str) -> None:
+    source = rounds()
+    send(source.config, 10, compression_type=codec)
+    assert len(source.read_until(lambda got: len(got) >= 10)) == 10
+
+
+def test_reading_starts_at_the_end_where_the_configuration_says_latest(rounds: Callable[..., Rounds]) -> None:
+    config = rounds().config
+    send(config, 5)
+    latest = KafkaConfig(bootstrap_servers=config.bootstrap_servers, topics=config.topics, start="latest")
+    assert _ReadPartitionFn(latest).initial_restriction(KafkaPartition(config.topics.audio, 0)).start == 5
+
+
+def test_an_idle_partition_follows_the_clock_and_one_that_is_behind_holds(rounds: Callable[..., Rounds]) -> None:
+    source = rounds(max_round_records=1)
+    send(source.config, 3)
+    assert source.read_until(lambda got: len(got) == 1)
+    assert source.watermark_ms() < 1_100
+    source.read_until(lambda got: len(got) == 2)
+    before = int(time.time() * 1000)
+    source.read_until(lambda got: source.watermark_ms() > before - 100)
+    assert source.watermark_ms() <= int(time.time() * 1000) - 100
+
+
+def test_an_unusable_timestamp_is_marked_and_replaced(rounds: Callable[..., Rounds]) -> None:
+    source = rounds(max_future_ms=1_000)
+    ahead = int(time.time() * 1000) + 1_800_000
+    send(source.config, 1, first_ms=ahead)
+    (record,) = source.read_until(lambda got: len(got) == 1)
+    assert record.substituted
+    assert abs(record.event_ms - time.time() * 1000) < 60_000
+
+
+def test_records_that_retention_has_deleted_are_jumped_over(
+    rounds: Callable[..., Rounds], admin: KafkaAdminClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = rounds()
+    send(source.config, 20)
+    admin.delete_records({TopicPartition(source.config.topics.audio, 0): 15})
+    records = source.read_until(lambda got: len(got) == 5)
+    assert [record.offset for record in records] == list(range(15, 20))
+    assert "records 0 to 14 have been deleted before they were read" in caplog.text
+
+
+def test_a_topic_that_has_been_made_anew_is_said_so(rounds: Callable[..., Rounds]) -> None:
+    source = rounds()
+    send(source.config, 10)
+    source.restriction = OffsetRange(100, 2**62)
+    with pytest.raises(ConfigError, match=r"begins at offset 0 and does not reach 100.*made anew"):
+        source.read_until(lambda got: False)
+
+
+def test_a_missing_topic_is_named(make_config: Callable[..., KafkaConfig]) -> None:
+    config = make_config()
+    with pytest.raises(ConfigError, match=f"not on {config.bootstrap_servers}: speech.adio; create them first"):
+        list_partitions(config, [config.topics.audio, "speech.adio"])
+
+
+def test_a_broker_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"kafka.bootstrap_servers: no broker answers at 127.0.0.1:1"):
+        list_partitions(KafkaConfig(bootstrap_servers="127.0.0.1:1"), ["speech.audio"])
+
+
+def test_a_running_restriction_is_never_split_ahead() -> None:
+    tracker = _ReadPartitionFn(KafkaConfig()).create_tracker(OffsetRange(5, 2**62))
+    assert tracker.try_claim(7)
+    assert tracker.try_split(0.5) is None
+    assert tracker.try_split(0) == (OffsetRange(5, 8), OffsetRange(8, 2**62))
+
+
+def test_what_is_durable_is_committed_for_lag_monitors(rounds: Callable[..., Rounds], admin: KafkaAdminClient) -> None:
+    source = rounds(group_id="monitor")
+    send(source.config, 6)
+    source.fn = _CommittingReadPartitionFn(source.config)
+    source.read_until(lambda got: len(got) == 6)
+    note_durable(source.config, source.partition, 6)
+    partition = TopicPartition(source.config.topics.audio, 0)
+
+    def committed(_: object) -> bool:
+        offset = admin.list_group_offsets("monitor")["monitor"].get(partition)
+        return offset is not None and offset.offset == 6
+
+    source.read_until(committed)

@@ -1,0 +1,214 @@
+"""The streaming job on Prism, between two topics, with the real engine: what it says is what the engine says."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from model_runtime import Audio, SpeechEngine
+from model_runtime.decode import decode_file, encode_linear16
+from service.tail import Follower
+from service.wire import ChunkHeaders, encode_headers
+from transforms.kafka_config import KafkaConfig
+from transforms.result import Heard, event_to_result
+
+pytestmark = [pytest.mark.kafka, pytest.mark.prism]
+
+CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
+CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")
+SAID = ("type", "utterance", "revision", "text", "words", "start_ms", "end_ms")
+
+
+class Piece(NamedTuple):
+    session: str
+    event_ms: int
+    payload: bytes
+    headers: ChunkHeaders
+
+
+class Run(NamedTuple):
+    """What one run of the job has read and written."""
+
+    sent: dict[str, list[bytes]]
+    results: list[dict[str, Any]]
+    enhanced: dict[str, bytes]
+    dead_letters: list[dict[str, str]]
+    exit_code: int
+
+
+def field_case(shared: Path, name: str) -> Iterator[Piece]:
+    folder = shared / "field-cases"
+    for line in (folder / "stream" / f"{name}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        first, last = row["pcm"]
+        silent = row["wav"] == "zeros"
+        data = bytes(last - first) if silent else (folder / row["wav"]).read_bytes()[44:][first:last]
+        headers = ChunkHeaders("LINEAR16", 16_000, 1, row["seq"], row["final"])
+        yield Piece(f"{name}.{row['key']}", row["event_ms"], data, headers)
+
+
+def spoilt(shared: Path) -> Iterator[Piece]:
+    """The reference recording as floats, with a chunk in the middle that holds a NaN."""
+    samples = decode_file(shared / "field-cases" / "wav" / "ref_pcm16.wav").samples
+    bad = np.array([0.1, np.nan], "<f4")
+    for sequence, part in enumerate([samples[:16_000], bad, samples[16_000:]]):
+        headers = ChunkHeaders("FLOAT32", 16_000, 1, sequence, sequence == 2)
+        yield Piece("spoilt", 1_000 * sequence, part.astype("<f4").tobytes(), headers)
+
+
+def telephone(shared: Path) -> Iterator[Piece]:
+    samples = decode_file(shared / "field-cases" / "wav" / "mono_8k.wav").samples
+    for sequence, part in enumerate(np.array_split(samples, 10)):
+        headers = ChunkHeaders("LINEAR16", 8_000, 1, sequence, sequence == 9)
+        yield Piece("telephone", 300 * sequence, encode_linear16(part), headers)
+
+
+@pytest.fixture(scope="module")
+def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    config = make_module_config()
+    pieces = [piece for name in CASES for piece in field_case(shared, name)]
+    pieces += [*spoilt(shared), *telephone(shared)]
+    ends = len(CASES) + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
+    log = (tmp_path_factory.mktemp("job") / "log").open("w+")
+    job = start_job(config, log)
+    try:
+        follower = Follower(config.bootstrap_servers, config.topics.results, from_beginning=True)
+        send(config, pieces)
+        results: list[dict[str, Any]] = []
+        for value in follower.results(timeout_s=200):
+            results += [] if value is None else [json.loads(value)]
+            if sum(result["type"] == "session_end" for result in results) == ends or job.poll() is not None:
+                break
+        follower.close()
+    finally:
+        job.send_signal(signal.SIGINT)
+        code = job.wait(60)
+        log.seek(0)
+        print(log.read())
+    sent: dict[str, list[bytes]] = {}
+    for piece in pieces:
+        parts = sent.setdefault(piece.session, [])
+        if not parts or piece.headers.sequence == 0:
+            parts.append(b"")
+        parts[-1] += piece.payload
+    enhanced: dict[str, bytes] = {}
+    for key, value, _ in read_all(config, config.topics.enhanced):
+        enhanced[key or ""] = enhanced.get(key or "", b"") + (value or b"")
+    letters = [
+        {**{name: text.decode() for name, text in headers if name.startswith("dlt.")}, "key": key or "null"}
+        for key, _, headers in read_all(config, config.topics.dead_letters)
+    ]
+    return Run(sent, results, enhanced, letters, code)
+
+
+def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
+    topics = {f"kafka.topics.{name}": getattr(config.topics, name) for name in config.topics.__struct_fields__}
+    settings = {"kafka.bootstrap_servers": config.bootstrap_servers, "kafka.start": "earliest", **topics}
+    settings |= {"session.idle_timeout_ms": "2000", "results.enhanced": "true", "kafka.group_id": "prism-test"}
+    command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
+    return subprocess.Popen([*command, *(f"--set={k}={v}" for k, v in settings.items())], stdout=log, stderr=log)
+
+
+def send(config: KafkaConfig, pieces: list[Piece]) -> None:
+    producer = KafkaProducer(bootstrap_servers=config.bootstrap_servers, acks="all")
+    topic, base_ms = config.topics.audio, int(time.time() * 1000) - 700_000
+    producer.send(topic, b"no session", key=None, timestamp_ms=base_ms)
+    for piece in pieces:
+        headers = encode_headers(piece.headers)
+        key = piece.session.encode()
+        producer.send(topic, piece.payload, key=key, headers=headers, timestamp_ms=base_ms + piece.event_ms)
+    producer.close()
+
+
+def read_all(config: KafkaConfig, topic: str) -> Iterator[tuple[str | None, bytes | None, list[tuple[str, bytes]]]]:
+    partition = TopicPartition(topic, 0)
+    with KafkaConsumer(bootstrap_servers=config.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([partition])
+        end = consumer.end_offsets([partition])[partition]
+        while consumer.position(partition) < end:
+            for record in consumer.poll(timeout_ms=100).get(partition, []):
+                yield record.key and record.key.decode(), record.value, list(record.headers)
+
+
+def said_by(engine: SpeechEngine, audio: Audio) -> list[tuple[Any, ...]]:
+    (events,) = engine.run([audio])
+    results = [event_to_result(event, Heard("", 0, audio.sample_rate_hz, 0), engine.made_by()) for event in events]
+    rows = [result._asdict() for result in results if result is not None]
+    for row in rows:
+        row["words"] = [word._asdict() for word in row["words"]]
+    return [tuple(row[name] for name in SAID) for row in rows]
+
+
+def incarnations(run: Run, session: str) -> list[list[dict[str, Any]]]:
+    """The results of each session that used a key, in order."""
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for result in run.results:
+        if result["session"] == session:
+            parts.setdefault(result["result_id"].split("/")[-3], []).append(result)
+    return [parts[name] for name in sorted(parts, key=int)]
+
+
+@pytest.fixture(scope="module")
+def engine() -> SpeechEngine:
+    return SpeechEngine.load("streaming")
+
+
+def test_every_session_says_what_the_engine_says_about_its_samples(run: Run, engine: SpeechEngine) -> None:
+    assert len(run.sent) == len(CASES) + 3
+    for session, parts in run.sent.items():
+        if session in ("spoilt", "telephone"):
+            continue
+        heard = [[tuple(r[name] for name in SAID) for r in part[:-1]] for part in incarnations(run, session)]
+        samples = [np.frombuffer(part, "<i2").astype(np.float32) / 32768 for part in parts]
+        assert heard == [said_by(engine, Audio(part, 16_000)) for part in samples], session
+
+
+def test_finals_equal_stepping_through_the_whole_recording(run: Run, engine: SpeechEngine, shared: Path) -> None:
+    audio = decode_file(shared / "field-cases" / "wav" / "ref_pcm16.wav")
+    state, events = engine.step(engine.start(16_000), audio.samples)
+    texts = [event.text for event in events + engine.finish(state)[1] if type(event).__name__ == "Final"]
+    for session in ("s01_final_on_last.s", "s01_no_final.s", "s03_tiny.s", "s03_one_big.s"):
+        (results,) = incarnations(run, session)
+        assert [result["text"] for result in results if result["type"] == "final"] == texts
+
+
+def test_every_session_ends_once_and_says_why(run: Run) -> None:
+    ends = [(r["session"], r["reason"], r["gaps"], r["duplicates"]) for r in run.results if r["type"] == "session_end"]
+    idle = {"s01_no_final.s"}
+    expected = [(s, "idle" if s in idle else "end_of_stream", 0, 0) for s, parts in run.sent.items() for _ in parts]
+    assert sorted(ends) == sorted(expected)
+    assert len({result["result_id"] for result in run.results}) == len(run.results)
+
+
+def test_clean_audio_is_as_long_as_what_was_sent(run: Run) -> None:
+    lengths = {session: len(data) for session, data in run.enhanced.items()}
+    expected = {session: sum(map(len, parts)) for session, parts in run.sent.items()}
+    expected["spoilt"] = (expected["spoilt"] - 8) // 2
+    assert lengths == expected
+
+
+def test_a_spoilt_chunk_and_a_record_without_a_key_are_dead_letters(run: Run, engine: SpeechEngine) -> None:
+    reasons = [(letter["key"], letter["dlt.stage"], letter["dlt.exception"]) for letter in run.dead_letters]
+    assert sorted(reasons) == [("null", "wire", "AudioError"), ("spoilt", "audio", "AudioError")]
+    (results,) = incarnations(run, "spoilt")
+    samples = np.frombuffer(run.sent["spoilt"][0], "<f4")
+    good = Audio(samples[~np.isnan(samples) & (np.arange(len(samples)) != 16_000)], 16_000)
+    assert [tuple(result[name] for name in SAID) for result in results[:-1]] == said_by(engine, good)
+
+
+def test_other_rates_are_heard_at_their_own(run: Run, engine: SpeechEngine, shared: Path) -> None:
+    (results,) = incarnations(run, "telephone")
+    audio = decode_file(shared / "field-cases" / "wav" / "mono_8k.wav")
+    assert [tuple(result[name] for name in SAID) for result in results[:-1]] == said_by(engine, audio)
+
+
+def test_the_job_stops_in_good_order(run: Run) -> None:
+    assert run.exit_code == 0
