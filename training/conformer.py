@@ -72,6 +72,28 @@ def _feed_forward(weights: Weights, name: str, x: tf.Tensor, mode: Mode) -> tf.T
     return dense(weights, f"{name}/down", inner, mode)
 
 
+def _attend(
+    query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, mask: tf.Tensor | None, size: Size, mode: Mode
+) -> tf.Tensor:
+    """Attention of all heads over the one key head: [N, T, heads * head_channels].
+
+    An exported graph must not compute shapes (delegates of fixed sizes refuse it, and old runtimes leave their fast
+    path): with a fixed T the heads are rows of one product, with an open T each head is a product of its own.
+    """
+    known_frames = query.shape[1]
+    if known_frames is None and mask is None and not mode.training:
+        heads = tf.split(query, size.heads, axis=2)
+        return tf.concat([tf.matmul(tf.nn.softmax(tf.matmul(h, key, transpose_b=True)), value) for h in heads], 2)
+    frames = known_frames or tf.shape(query)[1]
+    batch = -1 if known_frames else tf.shape(query)[0]
+    rows = tf.reshape(query, [batch, frames * size.heads, size.head_channels])
+    scores = tf.matmul(rows, key, transpose_b=True)
+    if mask is not None:
+        scores += mask
+    attended = tf.matmul(tf.nn.softmax(scores), value)
+    return tf.reshape(attended, [batch, frames, size.heads * size.head_channels])
+
+
 def _attention(
     weights: Weights,
     name: str,
@@ -86,25 +108,19 @@ def _attention(
     if memory is not None:
         key = tf.concat([memory[0], key], axis=1)
         value = tf.concat([memory[1], value], axis=1)
-    batch, frames = tf.shape(x)[0], x.shape[1] or tf.shape(x)[1]
-    # One shared key head: the heads of a frame are rows of one product.
-    rows = tf.reshape(query, [batch, frames * size.heads, size.head_channels])
-    scores = tf.matmul(rows, key, transpose_b=True)
-    if mask is not None:
-        scores += mask
-    attended = tf.matmul(tf.nn.softmax(scores), value)
-    attended = tf.reshape(attended, [batch, frames, size.heads * size.head_channels])
+    attended = _attend(query, key, value, mask, size, mode)
     return dense(weights, f"{name}/attended", attended, mode), key, value
 
 
 def _convolution(
-    weights: Weights, name: str, x: tf.Tensor, before: tf.Tensor, after: tf.Tensor | None, mode: Mode
+    weights: Weights, name: str, x: tf.Tensor, before: tf.Tensor | None, size: Size, mode: Mode
 ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Convolution behind `before`, or over the whole utterance between zeros; gives its inputs as well."""
     widths = (x.shape[2], x.shape[2])
     linear, gate = dense_parts(weights, f"{name}/gated", x, widths, mode)
-    inner = tf.concat([before, linear * tf.sigmoid(gate)], axis=1)
-    padded = inner if after is None else tf.concat([inner, after], axis=1)
-    mixed = swish(depthwise(weights, f"{name}/depthwise", padded, mode))
+    inner, side = linear * tf.sigmoid(gate), size.taps // 2
+    inner = tf.pad(inner, [[0, 0], [side, side], [0, 0]]) if before is None else tf.concat([before, inner], axis=1)
+    mixed = swish(depthwise(weights, f"{name}/depthwise", inner, mode))
     return dense(weights, f"{name}/mixed", mixed, mode), inner
 
 
@@ -135,7 +151,7 @@ def causal_block(
     pair = (memory.key, memory.value)
     attended, key, value = _attention(weights, name, x, pair, mask, size, mode)
     x += attended
-    convolved, inner = _convolution(weights, name, x, memory.conv, None, mode)
+    convolved, inner = _convolution(weights, name, x, memory.conv, size, mode)
     x += convolved
     x += 0.5 * _feed_forward(weights, f"{name}/feed2", x, mode)
     context, taps = memory.key.shape[1], size.taps
@@ -146,6 +162,5 @@ def full_block(weights: Weights, name: str, x: tf.Tensor, size: Size, mode: Mode
     """One block over a whole utterance [N, T, channels], past and future alike."""
     x += 0.5 * _feed_forward(weights, f"{name}/feed1", x, mode)
     x += _attention(weights, name, x, None, None, size, mode)[0]
-    side = tf.zeros([tf.shape(x)[0], size.taps // 2, size.channels])
-    x += _convolution(weights, name, x, side, side, mode)[0]
+    x += _convolution(weights, name, x, None, size, mode)[0]
     return x + 0.5 * _feed_forward(weights, f"{name}/feed2", x, mode)

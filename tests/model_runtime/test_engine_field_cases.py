@@ -139,4 +139,5 @@ def test_a_long_silence_costs_no_memory(engine: Engine) -> None:
     for _ in range(20):
         state, _ = loaded.step(state, np.zeros(80_000, np.float32))
         sizes.append(len(loaded.freeze(state)))
-    assert max(sizes[1:]) - min(sizes[1:]) <= 64
+    # What does not fill a block yet comes and goes; only the counts may grow by a byte or two.
+    assert max(sizes[10:]) <= max(sizes[:10]) + 16
