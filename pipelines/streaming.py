@@ -17,6 +17,7 @@ from typing import Any
 import apache_beam as beam
 import msgspec
 from apache_beam.options.pipeline_options import (
+    DebugOptions,
     PipelineOptions,
     PortableOptions,
     PrismRunnerOptions,
@@ -154,6 +155,9 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     options.view_as(StandardOptions).streaming = True
     portable = options.view_as(PortableOptions)
     portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
+    # Prism splits a slow bundle between the elements of one key and then runs both halves of it at the same time, each
+    # with the state from before: what one has heard is lost (seen with 2.77).
+    options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")
     prism = options.view_as(PrismRunnerOptions)
     if not prism.prism_location:
         cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")
