@@ -40,6 +40,19 @@ def _answer(row: Row) -> tuple[str, Any, Any]:
     return row["pred_text"], row["words"], row["segments"]
 
 
+def _word_errors(heard: list[str], said: list[str]) -> int:
+    """Levenshtein distance in words."""
+    errors = list(range(len(said) + 1))
+    for row, word in enumerate(heard, 1):
+        above, errors[0] = errors[0], row
+        for column, right in enumerate(said, 1):
+            above, errors[column] = (
+                errors[column],
+                min(above + (word != right), errors[column] + 1, errors[column - 1] + 1),
+            )
+    return errors[-1]
+
+
 def test_every_file_has_the_length_and_rate_that_the_oracle_says(cases: Path, oracle: dict[str, Row]) -> None:
     checked = 0
     for name, right in oracle.items():
@@ -108,6 +121,7 @@ def test_other_rates_last_as_long_as_they_did_and_are_heard_alike(
 ) -> None:
     row, reference = wav_rows[f"{name}.wav"], wav_rows["ref_pcm16.wav"]
     assert row["duration"] == pytest.approx(2.888625, abs=0.0005)
+    assert _word_errors(row["pred_text"].split(), reference["pred_text"].split()) <= 1
     assert row["segments"][-1]["end_ms"] == pytest.approx(reference["segments"][-1]["end_ms"], abs=60)
     resampled = Resampler(rate_hz, 16000).run(decode_file(cases / "wav" / f"{name}.wav").samples)
     assert len(resampled) == 46218
