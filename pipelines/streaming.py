@@ -112,7 +112,6 @@ def make_inference(config: StreamingConfig) -> InferSessions:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job until it is stopped; gives the exit code: 0 stopped, 1 failed, 2 wrong configuration."""
     logging.getLogger("kafka").setLevel(logging.WARNING)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     try:
         line = parse_command_line(argv, "python -m pipelines.streaming", "Runs live sessions from Kafka to Kafka.")
         config = load_config(line.config, line.overrides, StreamingConfig)
@@ -127,6 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SpeechError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    # What Beam and others have said until now went out in their own form; from here on all is the job's.
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config, infer)
     result = pipeline.run()

@@ -62,12 +62,12 @@ def make_module_config(servers: str, admin: KafkaAdminClient) -> Callable[..., K
 
 @pytest.fixture
 def make_config(servers: str, admin: KafkaAdminClient) -> Callable[..., KafkaConfig]:
-    """Gives a configuration with new topics of so many partitions; any field can be set."""
+    """Gives a configuration with new topics, audio in so many partitions; any field can be set."""
     return lambda partitions=1, **fields: new_config(servers, admin, partitions, **fields)
 
 
 def new_config(servers: str, admin: KafkaAdminClient, partitions: int, **fields: object) -> KafkaConfig:
     names = [f"{uuid4().hex}.{name}" for name in TopicsConfig.__struct_fields__]
-    admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+    admin.create_topics([NewTopic(name, partitions if name.endswith("audio") else 1, 1) for name in names])
     settings = {"start": "earliest", "idle_partition_ms": 200, "allowed_disorder_ms": 100, **fields}
     return KafkaConfig(bootstrap_servers=servers, topics=TopicsConfig(*names), **settings)

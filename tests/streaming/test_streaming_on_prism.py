@@ -73,7 +73,7 @@ def telephone(shared: Path) -> Iterator[Piece]:
 
 @pytest.fixture(scope="module")
 def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    config = make_module_config()
+    config = make_module_config(partitions=3)
     pieces = [piece for name in CASES for piece in field_case(shared, name)]
     pieces += [*spoilt(shared), *telephone(shared)]
     ends = len(CASES) + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
