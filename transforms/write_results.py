@@ -21,7 +21,7 @@ _NO_ROW = ResultLine(-1, -1, b"")
 class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How results are written."""
 
-    formats: tuple[Literal["jsonl", "parquet", "ctm"], ...] = ("jsonl",)  # one or more; ctm has the words alone
+    formats: tuple[Literal["jsonl", "parquet", "ctm"], ...] = ("jsonl", "parquet")  # ctm has the words alone
     name: Annotated[str, Meta(min_length=1)] = "results"  # of the files, without ending
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; 1 keeps all rows in the input's order
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from model_runtime.recipe import Recipe
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@lru_cache(maxsize=None)
+@cache
 def cached_engine(recipe: str | Recipe, variant: str, threads: int) -> SpeechEngine:
     variants = (variant, "float32")
     return SpeechEngine.load(recipe, RouteConfig(variants=variants, threads=threads))

@@ -67,7 +67,7 @@ def test_times_do_not_drift_over_ten_minutes(engine: Engine, wav: Path, rate_hz:
         period = np.repeat(period, 3)
     loaded = engine(recipe)
     state, starts = loaded.start(rate_hz), {}
-    for k in range(100):
+    for _ in range(100):
         state, events = loaded.step(state, period)
         for event in events:
             if isinstance(event, SpeechBegin):

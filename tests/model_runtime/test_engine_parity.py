@@ -1,6 +1,7 @@
 """The promise: streaming gives what batch gives, whatever the chunking, byte for byte."""
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_enhanced_audio_has_exactly_the_samples_that_came_in(
     events = streamed(engine("enhance"), audio, [50, 7000], rate_hz)
     positions = [(e.start_samples, len(e.samples())) for e in events if isinstance(e, Enhanced)]
     assert sum(length for _, length in positions) == samples
-    assert all(a + n == b for (a, n), (b, _) in zip(positions, positions[1:], strict=False))
+    assert all(a + n == b for (a, n), (b, _) in pairwise(positions))
 
 
 def test_partials_grow_by_revision_and_the_final_comes_after_them(

@@ -42,7 +42,7 @@ def test_a_changed_byte_is_refused(position: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 3, 25, 40])
 def test_a_cut_state_is_refused(length: int) -> None:
-    with pytest.raises(StateError, match="not a frozen state|damaged"):
+    with pytest.raises(StateError, match=r"not a frozen state|damaged"):
         CODEC.thaw(CODEC.freeze(MEMORY)[:length])
 
 

@@ -15,7 +15,7 @@ def test_packaged_recipes_are_found_by_name() -> None:
 
 
 def test_an_unknown_recipe_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="no recipe 'nope'.*streaming"):
+    with pytest.raises(ConfigError, match=r"no recipe 'nope'.*streaming"):
         load_recipe("nope")
 
 

@@ -147,7 +147,7 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
     _write_clips(tmp_path, 1600)
     for _ in range(2):
         assert _run(tmp_path, str(tmp_path / "clip1600.wav")) == 0
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["results.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["results.jsonl", "results.parquet"]
     assert len(_rows(tmp_path)) == 1
 
 

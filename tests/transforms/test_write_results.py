@@ -55,7 +55,7 @@ def test_enhanced_filepath_is_there_only_when_clean_audio_is_written() -> None:
 def test_lines_are_sorted_by_source_and_row_as_numbers(tmp_path: Path) -> None:
     keys = [(0, 2), (0, 10), (1, 1), (10, 1), (2, 1)]
     lines = [ResultLine(source, row, f"{source}.{row}".encode()) for source, row in keys]
-    (path,) = write_shard(lines, 0, str(tmp_path), ResultsConfig(), False)
+    (path,) = write_shard(lines, 0, str(tmp_path), ResultsConfig(formats=("jsonl",)), False)
     assert Path(path).read_text() == "0.2\n0.10\n1.1\n2.1\n10.1\n"
 
 
