@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -93,29 +94,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, help="ends after so many seconds; with --sessions that is a failure")
     args = parser.parse_args(argv)
     display = Display(shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
-    ended: set[str] = set()
     try:
-        follower = Follower(args.bootstrap_servers, args.topic, args.from_beginning)
-        for value in follower.results(args.timeout):
-            if value is None:
-                continue
-            result: Fields = decode_result(value)
-            sys.stdout.write(value.decode() + "\n" if args.json else display.show(result))
-            sys.stdout.flush()
-            if result["type"] == "session_end":
-                # By id: what is written again after a restart is the same session.
-                ended.add(str(result["result_id"]))
-            if args.sessions is not None and len(ended) >= args.sessions:
-                return 0
+        with closing(Follower(args.bootstrap_servers, args.topic, args.from_beginning)) as follower:
+            ended = _show(follower, display, args)
     except KafkaError as error:
         print(f"{args.topic} on {args.bootstrap_servers}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 0
-    if args.sessions is not None:
-        print(f"{len(ended)} of {args.sessions} sessions have ended within {args.timeout} s", file=sys.stderr)
+    if args.sessions is not None and ended < args.sessions:
+        print(f"{ended} of {args.sessions} sessions have ended within {args.timeout} s", file=sys.stderr)
         return 1
     return 0
+
+
+def _show(follower: Follower, display: Display, args: argparse.Namespace) -> int:
+    """Writes results until the time is over or enough sessions have ended; gives how many have."""
+    ended: set[str] = set()
+    for value in follower.results(args.timeout):
+        if value is None:
+            continue
+        result: Fields = decode_result(value)
+        sys.stdout.write(value.decode() + "\n" if args.json else display.show(result))
+        sys.stdout.flush()
+        if result["type"] == "session_end":
+            # By id: what is written again after a restart is the same session.
+            ended.add(result["result_id"])
+        if args.sessions is not None and len(ended) >= args.sessions:
+            break
+    return len(ended)
 
 
 if __name__ == "__main__":
