@@ -130,7 +130,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config, infer)
-    result = pipeline.run()
+    try:
+        result = pipeline.run()
+    except (RuntimeError, OSError) as error:
+        _logger.error("the runner could not be started (deploy/prism.sh builds Beam's local one): %s", error)
+        return 1
     stop = _Stop(result)
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
@@ -147,13 +151,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _is_local(options: PipelineOptions) -> bool:
     runner = options.view_as(StandardOptions).runner or "DirectRunner"
-    return runner.rpartition(".")[2] in ("DirectRunner", "PrismRunner", "BundleBasedDirectRunner")
+    return runner.rpartition(".")[2] in ("DirectRunner", "PrismRunner")
 
 
 def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     """Gives Beam's options with what a stream needs: streaming, no time limit, and the Prism that has been built."""
     options = PipelineOptions(list(flags))
-    options.view_as(StandardOptions).streaming = True
+    standard = options.view_as(StandardOptions)
+    standard.streaming = True
+    if _is_local(options):
+        # What DirectRunner chooses for a stream; but where Prism does not start, it goes on without a word with a runner
+        # that never gives a result.
+        standard.runner = "PrismRunner"
     portable = options.view_as(PortableOptions)
     portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
     # Prism splits a slow bundle between the elements of one key and then runs both halves of it at the same time, each

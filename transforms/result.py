@@ -90,11 +90,16 @@ def session_end(heard: Heard, made_by: MadeBy, reason: str) -> Result:
 
 
 def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
-    """Gives the wire form. latency_ms is measured here, from the capture of the last sample to `now_ms`, or null."""
+    """Gives the wire form.
+
+    latency_ms is measured here, from the capture of the last sample to `now_ms`. It is null where there is no clock, or
+    where the last sample would lie ahead of it: then the timestamps are not those of capture.
+    """
     fields = result._asdict()
     captured_ms = fields.pop("captured_ms")
     fields["words"] = [word._asdict() for word in result.words]
-    fields["latency_ms"] = None if now_ms is None or captured_ms is None else now_ms - captured_ms
+    timed = now_ms is not None and captured_ms is not None and captured_ms <= now_ms
+    fields["latency_ms"] = now_ms - captured_ms if timed else None
     return msgspec.json.encode(fields)
 
 

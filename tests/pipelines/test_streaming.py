@@ -67,9 +67,14 @@ def test_the_options_of_a_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("UNISON_CACHE", str(tmp_path))
     options = streaming_options(["--runner=DirectRunner"])
     assert options.view_as(StandardOptions).streaming
+    assert options.view_as(StandardOptions).runner == "PrismRunner"
     assert options.view_as(PortableOptions).job_server_timeout > 10**8
     assert options.view_as(DebugOptions).experiments == ["prism_disable_sdf_split"]
     assert options.view_as(PrismRunnerOptions).prism_location is None
+
+
+def test_other_runners_are_left_alone() -> None:
+    assert streaming_options(["--runner=FlinkRunner"]).view_as(StandardOptions).runner == "FlinkRunner"
 
 
 def test_the_prism_that_has_been_built_is_found_unless_another_one_is_given(

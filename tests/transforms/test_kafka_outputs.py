@@ -38,8 +38,10 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
     }
 
 
-def test_without_a_clock_there_is_no_latency() -> None:
-    result = event_to_result(Final(0, 0, "", (), 1.0, 0, 0), Heard("clip", 0, 8_000, 0), MadeBy("m", "cpu"))
+@pytest.mark.parametrize("captured_ms", [None, 6], ids=["no clock", "ahead of the clock"])
+def test_where_capture_is_not_known_there_is_no_latency(captured_ms: int | None) -> None:
+    heard = Heard("clip", 0, 8_000, 0, captured_ms=captured_ms)
+    result = event_to_result(Final(0, 0, "", (), 1.0, 0, 0), heard, MadeBy("m", "cpu"))
     assert json.loads(result_to_json(result, now_ms=5))["latency_ms"] is None
 
 
