@@ -160,8 +160,8 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     standard = options.view_as(StandardOptions)
     standard.streaming = True
     if _is_local(options):
-        # What DirectRunner chooses for a stream; but where Prism does not start, it goes on without a word with one that
-        # never gives a result.
+        # What DirectRunner chooses for a stream; but where Prism does not start, it goes on without a word, and with a
+        # runner that never gives a result.
         standard.runner = "PrismRunner"
     portable = options.view_as(PortableOptions)
     portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
