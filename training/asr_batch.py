@@ -11,7 +11,7 @@ from training.asr_card import FEATURES_FILE, asr_card
 from training.asr_evaluation import UTTERANCE_MULTIPLE_SAMPLES, evaluate, whole_utterance
 from training.card import read_card, write_card
 from training.command import Options, Steps, run_command
-from training.ctc_training import ALL, train_recogniser
+from training.ctc_training import FIND_WORDS, REFINE, train_recogniser
 from training.examples import calibration_pcm
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
@@ -49,9 +49,9 @@ def _network(weights: Weights, inputs: tf.Tensor, mode: Mode) -> tf.Tensor:
 
 def train(options: Options) -> Arrays:
     """Trains from the weights given, or from nothing."""
-    return train_recogniser(
-        _network, _start(options), options.schedule, ALL, options.cache, options.shared, options.seed
-    )
+    weight = REFINE if options.start else FIND_WORDS
+    folders = (options.cache, options.shared)
+    return train_recogniser(_network, _start(options), options.schedule, *folders, options.seed, weight)
 
 
 def _calibration(options: Options) -> Iterator[Tensors]:

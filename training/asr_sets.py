@@ -46,8 +46,8 @@ def person_strings(shared: Path) -> list[Utterance]:
     clips = load_recordings(folder, (HELD_OUT_SPEAKER,), training=False)[HELD_OUT_SPEAKER]
     utterances = []
     for index in range(_STRINGS):
-        speech, words = digit_string(rng, clips, 1 + index % _LONGEST_STRING)
-        utterances.append(_placed(rng, speech, words))
+        string = digit_string(rng, clips, 1 + index % _LONGEST_STRING)
+        utterances.append(_placed(rng, string.pcm, string.words))
     return utterances
 
 

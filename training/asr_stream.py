@@ -11,7 +11,7 @@ from training.asr_card import FEATURES_FILE, asr_card
 from training.asr_evaluation import STREAM_BLOCK_SAMPLES, evaluate, streaming
 from training.card import read_card, write_card
 from training.command import Options, Steps, run_command
-from training.ctc_training import ALL, SHORT, train_recogniser
+from training.ctc_training import FIND_WORDS, REFINE, train_recogniser
 from training.examples import calibration_pcm
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
@@ -29,23 +29,23 @@ _FRAMING = {
     "tail_samples": 5120,
     "delay_samples": 0,
 }
-_SHORT_SHARE = 0.25
+_FINDING_SHARE = 0.4
 _CALIBRATION_EXAMPLES = 30
 _CALIBRATION_SAMPLES = 51200
 
 
 def train(options: Options) -> Arrays:
-    """Trains from the weights given, or from nothing with short examples first."""
+    """Trains from the weights given, or from nothing, in which case it first finds out where words are."""
     schedule = options.schedule
     folders = (options.cache, options.shared)
     if options.start:
         arrays = load_weights(options.start)
     else:
-        first = schedule._replace(minutes=_SHORT_SHARE * schedule.minutes, flat=0.99)
+        first = schedule._replace(minutes=_FINDING_SHARE * schedule.minutes, flat=0.95)
         schedule = schedule._replace(minutes=schedule.minutes - first.minutes)
         arrays = stream_network.initialise(options.seed)
-        arrays = train_recogniser(stream_network.whole, arrays, first, SHORT, *folders, options.seed + 1)
-    return train_recogniser(stream_network.whole, arrays, schedule, ALL, *folders, options.seed)
+        arrays = train_recogniser(stream_network.whole, arrays, first, *folders, options.seed + 1, FIND_WORDS)
+    return train_recogniser(stream_network.whole, arrays, schedule, *folders, options.seed, REFINE)
 
 
 def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:

@@ -95,7 +95,7 @@ def vary_speech(rng: Rng, pcm: np.ndarray) -> np.ndarray:
         pcm = shift_voice(pcm, float(np.exp(rng.uniform(np.log(0.82), np.log(1.22)))))
     if rng.random() < 0.3:
         pcm = stretch(pcm, float(rng.uniform(0.8, 1.3)))
-    if rng.random() < 0.4:
+    if rng.random() < 0.25:
         pcm = room(rng, pcm)
     if rng.random() < 0.8:
         pcm = line(rng, pcm)

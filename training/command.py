@@ -39,7 +39,7 @@ class Options(NamedTuple):
     @property
     def schedule(self) -> Schedule:
         """The schedule that these options ask for."""
-        return Schedule(self.minutes, self.learning_rate, 0.4, self.checkpoint)
+        return Schedule(self.minutes, self.learning_rate, 0.3, self.checkpoint)
 
 
 class Steps(NamedTuple):
@@ -54,7 +54,7 @@ def run_command(name: str, description: str, steps: Steps, argv: list[str] | Non
     """Parses the command line and does what it asks for: by default train, export and evaluate."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--minutes", type=float, default=30.0, help="time to train for")
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--shared", type=Path, default=Path("../shared"), help="data folder")
     parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, help="folder for synthesis")

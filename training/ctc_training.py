@@ -16,16 +16,17 @@ from training.weights import Arrays, Weights, values, variables
 
 Network = Callable[[Weights, tf.Tensor, Mode], tf.Tensor]
 
-# 40 s of audio a batch. Short examples come first: CTC finds where words lie sooner when there are one or two.
-SHORT = (Bucket(length_samples=20480, batch=32, share=1.0), Bucket(length_samples=28160, batch=22, share=1.0))
-ALL = (
+# 40 s of audio a batch.
+_BUCKETS = (
     Bucket(length_samples=25600, batch=24, share=1.0),
     Bucket(length_samples=38400, batch=16, share=1.2),
     Bucket(length_samples=57600, batch=12, share=1.2),
     Bucket(length_samples=89600, batch=8, share=0.8),
 )
-_TIME_MASKS, _TIME_MASK_FRAMES = 2, 14
-_BAND_MASKS, _BAND_MASK_BINS = 2, 7
+# Weights of the loss by frames: where words are still to be found, and later.
+FIND_WORDS, REFINE = 0.3, 0.03
+_TIME_MASKS, _TIME_MASK_FRAMES = 1, 12
+_BAND_MASKS, _BAND_MASK_BINS = 1, 7
 
 
 def make_maker(cache: Path, shared: Path) -> Callable[[np.random.Generator, int], Example]:
@@ -72,6 +73,18 @@ def ctc_loss(logits: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor) -> tf.Ten
     return tf.reduce_mean(tf.where(lengths == 0, blanks, losses))
 
 
+def frame_loss(logits: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+    """Mean over a batch of the summed cross-entropy of frames whose token is known.
+
+    Args:
+        logits: [N, T, tokens].
+        frames: int32 [N, T], -1 where unknown.
+    """
+    known = tf.cast(frames >= 0, tf.float32)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(frames, 0), logits)
+    return tf.reduce_mean(tf.reduce_sum(losses * known, axis=1))
+
+
 def _padded_labels(batch: list[Example]) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.array([len(example.tokens) for example in batch], np.int32)
     labels = np.zeros((len(batch), max(1, int(lengths.max()))), np.int32)
@@ -84,12 +97,16 @@ def train_recogniser(
     network: Network,
     start: Arrays,
     schedule: Schedule,
-    buckets: tuple[Bucket, ...],
     cache: Path,
     shared: Path,
     seed: int,
+    frame_weight: float,
 ) -> Arrays:
-    """Trains a recogniser from the given weights and returns the new ones."""
+    """Trains a recogniser from the given weights and returns the new ones.
+
+    The cross-entropy of frames, weighted by `frame_weight`, shows the model where words lie; CTC alone takes
+    thousands of steps to find that out.
+    """
     weights = variables(start)
     optimiser = make_optimiser(weights)
     trainable = [weight for weight in weights.values() if weight.trainable]
@@ -99,26 +116,31 @@ def train_recogniser(
             tf.TensorSpec([None, None]),
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.int32),
         ]
     )
-    def step(pcm: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    def step(pcm: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
         mode = Mode(training=True)
         inputs = masked(features(tf.pad(pcm, [[0, 0], [CONTEXT_SAMPLES, 0]])))
         with tf.GradientTape() as tape:
-            loss = ctc_loss(network(weights, inputs, mode), labels, lengths)
+            logits = network(weights, inputs, mode)
+            loss = ctc_loss(logits, labels, lengths)
+            if frame_weight:
+                loss += frame_weight * frame_loss(logits, frames)
         optimiser.apply_gradients(zip(tape.gradient(loss, trainable), trainable, strict=True))
         remember_statistics(weights, mode.updates)
         return loss
 
     tf.random.set_seed(seed)
-    config = PoolConfig(buckets, fresh=0.25, kept=1500, seed=seed)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=1500, seed=seed)
     pool = Pool(functools.partial(make_maker, cache, shared), config)
 
     def train() -> float:
         batch = pool.batch()
         labels, lengths = _padded_labels(batch)
         pcm = np.stack([example.pcm for example in batch]).astype(np.float32)
-        return float(step(pcm, labels, lengths))
+        frames = np.stack([example.frames for example in batch])
+        return float(step(pcm, labels, lengths, frames))
 
     try:
         run(schedule, weights, optimiser, train)

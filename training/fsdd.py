@@ -1,6 +1,7 @@
 """Spoken digits of the Free Spoken Digit Dataset, and strings of them as if said in one go."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import soundfile
@@ -43,12 +44,15 @@ def load_recordings(folder: Path, speakers: tuple[str, ...], training: bool) -> 
     return recordings
 
 
-def join(parts: list[np.ndarray], gaps_samples: list[int]) -> np.ndarray:
+def join(parts: list[np.ndarray], gaps_samples: list[int]) -> tuple[np.ndarray, list[int]]:
     """Parts one after the other with gaps of zeros; a negative gap lets neighbours overlap.
 
     Args:
         parts: float32 [T] each; their ends are faded over 5 ms.
         gaps_samples: One fewer than parts.
+
+    Returns:
+        float32 [T], and the sample at which each part starts.
     """
     fade = np.linspace(0.0, 1.0, _FADE_SAMPLES, dtype=np.float32)
     starts = [0]
@@ -61,21 +65,31 @@ def join(parts: list[np.ndarray], gaps_samples: list[int]) -> np.ndarray:
         faded[:_FADE_SAMPLES] *= fade
         faded[-_FADE_SAMPLES:] *= fade[::-1]
         joined[start : start + len(part)] += faded
-    return joined
+    return joined, starts
 
 
-def digit_string(
-    rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5
-) -> tuple[np.ndarray, list[str]]:
-    """Digits of one speaker in a row, sometimes run together.
+class SpokenString(NamedTuple):
+    """Digits said in a row.
 
-    Returns:
-        float32 [T], about -0.5..0.5, and the words.
+    Attributes:
+        pcm: float32 [T], 16 kHz, about -0.5..0.5.
+        words: What is said.
+        spans: Of each word, its first sample and the one after its last.
     """
+
+    pcm: np.ndarray
+    words: list[str]
+    spans: list[tuple[int, int]]
+
+
+def digit_string(rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5) -> SpokenString:
+    """Digits of one speaker in a row, sometimes run together."""
     chosen = [clips[rng.integers(len(clips))] for _ in range(count)]
     gains = 10 ** (rng.uniform(-5, 0, count) / 20)
     parts = [clip.pcm * np.float32(g / 32768) for clip, g in zip(chosen, gains, strict=True)]
     shortest_s = -0.04 if rng.random() < 0.5 else 0.02
     longest_s = longest_gap_s if rng.random() < 0.6 else 0.1
     gaps = rng.uniform(shortest_s, longest_s, count - 1) * SAMPLE_RATE_HZ
-    return join(parts, [int(gap) for gap in gaps]), [clip.text for clip in chosen]
+    pcm, starts = join(parts, [int(gap) for gap in gaps])
+    spans = [(start, start + len(part)) for start, part in zip(starts, parts, strict=True)]
+    return SpokenString(pcm, [clip.text for clip in chosen], spans)

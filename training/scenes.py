@@ -36,7 +36,7 @@ def _speech(rng: np.random.Generator, source: Source) -> np.ndarray:
     else:
         speakers = list(source.recordings.values())
         clips = speakers[rng.integers(len(speakers))]
-        part = digit_string(rng, clips, int(rng.integers(1, 6)))[0]
+        part = digit_string(rng, clips, int(rng.integers(1, 6))).pcm
     return augmentation.vary_speech(rng, part)
 
 

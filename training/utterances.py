@@ -7,16 +7,23 @@ import numpy as np
 
 from training import augmentation, noise
 from training.clips import Clip
-from training.fsdd import TRAINING_SPEAKERS, Recordings, digit_string, load_recordings
+from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, digit_string, load_recordings
 from training.synthesis import cached_clips
 from training.words import encode
 
 SAMPLE_RATE_HZ = 16000
+FRAME_SAMPLES = 640
+UNKNOWN = -1
+# A sound is named this long after it is heard, so that a causal model has heard enough of it.
+_ANSWER_SAMPLES = 1440
 # Speech ends at least this long before the example does, so that a causal model can still answer.
 _TAIL_SAMPLES = 5120
 _EMPTY_SHARE = 0.03
 _FSDD_SHARE = 0.5
 _MOST_SEGMENTS = 4
+_TRIES = 8
+# A digit with the pause after it, about.
+_DIGIT_SAMPLES = 9000
 
 
 class Source(NamedTuple):
@@ -28,10 +35,17 @@ class Source(NamedTuple):
 
 
 class Example(NamedTuple):
-    """One example: pcm float32 [T], 16 kHz, -1..1, and the indices of its tokens."""
+    """One example.
+
+    Attributes:
+        pcm: float32 [T], 16 kHz, -1..1.
+        tokens: What is said.
+        frames: int32 [T / 640], the token that each frame is part of, blank (0) between words, -1 where unknown.
+    """
 
     pcm: np.ndarray
     tokens: list[int]
+    frames: np.ndarray
 
 
 def load_source(cache: Path, shared: Path) -> Source:
@@ -41,41 +55,65 @@ def load_source(cache: Path, shared: Path) -> Source:
     return Source(cached_clips(cache, "words"), recordings, sentences)
 
 
-def _segment(rng: np.random.Generator, source: Source) -> tuple[np.ndarray, list[str]]:
+def _segment(rng: np.random.Generator, source: Source, room_samples: int) -> SpokenString:
+    """Words that probably fit into the room; without spans where it is not known which sounds are which word."""
     if rng.random() < _FSDD_SHARE:
         speakers = list(source.recordings.values())
         clips = speakers[rng.integers(len(speakers))]
-        pcm, words = digit_string(rng, clips, int(rng.choice((1, 1, 2, 3, 4, 5, 6))))
-    else:
+        most = max(1, min(6, int(room_samples / _DIGIT_SAMPLES)))
+        return digit_string(rng, clips, int(rng.integers(1, most + 1)))
+    for _ in range(_TRIES):
         clip = source.words[rng.integers(len(source.words))]
-        pcm, words = clip.pcm * np.float32(1 / 32768), clip.text.split()
-    return augmentation.vary_speech(rng, pcm), words
-
-
-def _speech(rng: np.random.Generator, source: Source, room_samples: int) -> tuple[np.ndarray, list[str]]:
-    """Segments that fit into the room there is, with pauses between them."""
-    parts: list[np.ndarray] = []
-    words: list[str] = []
-    used = 0
-    for _ in range(12):
-        pcm, said = _segment(rng, source)
-        gap = int(rng.uniform(0.05, 0.6) * SAMPLE_RATE_HZ)
-        if used + gap + len(pcm) > room_samples:
-            continue
-        pcm = pcm * np.float32(10 ** (rng.uniform(-6, 0) / 20) * 0.5 / (np.abs(pcm).max() + 1e-6))
-        parts += [np.zeros(gap, np.float32), pcm]
-        words += said
-        used += gap + len(pcm)
-        if len(parts) // 2 >= _MOST_SEGMENTS or rng.random() < 0.4:
+        if len(clip.pcm) < room_samples:
             break
-    return np.concatenate(parts) if parts else np.zeros(0, np.float32), words
+    words = clip.text.split()
+    spans = [(0, len(clip.pcm))] if len(words) == 1 else []
+    return SpokenString(clip.pcm * np.float32(1 / 32768), words, spans)
+
+
+def _speech(rng: np.random.Generator, source: Source, room_samples: int) -> list[tuple[int, SpokenString]]:
+    """Segments that fit into the room there is, each with the sample at which it starts."""
+    placed: list[tuple[int, SpokenString]] = []
+    used = 0
+    for _ in range(_TRIES):
+        start = used + int(rng.uniform(0.05, 0.4) * SAMPLE_RATE_HZ)
+        segment = _segment(rng, source, room_samples - start)
+        if start + len(segment.pcm) > room_samples:
+            continue
+        pcm = augmentation.vary_speech(rng, segment.pcm)
+        if start + len(pcm) > room_samples:
+            continue
+        tempo = len(pcm) / len(segment.pcm)
+        spans = [(int(first * tempo), int(last * tempo)) for first, last in segment.spans]
+        pcm = pcm * np.float32(10 ** (rng.uniform(-6, 0) / 20) * 0.5 / (np.abs(pcm).max() + 1e-6))
+        placed.append((start, SpokenString(pcm, segment.words, spans)))
+        used = start + len(pcm)
+        if len(placed) >= _MOST_SEGMENTS or rng.random() < 0.4:
+            break
+    return placed
+
+
+def _mark(frames: np.ndarray, first: int, last: int, token: int) -> None:
+    begin, end = ((sample + _ANSWER_SAMPLES) // FRAME_SAMPLES for sample in (first, last))
+    frames[begin:end] = token
+
+
+def _frame_tokens(frames: np.ndarray, start: int, segment: SpokenString) -> None:
+    """Writes a segment's tokens, half of a word's span each, or -1 where they are not known."""
+    if not segment.spans:
+        _mark(frames, start, start + len(segment.pcm), UNKNOWN)
+    for word, (first, last) in zip(segment.words, segment.spans, strict=False):
+        middle = (first + last) // 2
+        onset, rime = encode([word])
+        _mark(frames, start + first, start + middle, onset)
+        _mark(frames, start + middle, start + last, rime)
 
 
 def _with_noise(rng: np.random.Generator, source: Source, pcm: np.ndarray, end: int) -> np.ndarray:
-    """Noise at -3 to 40 dB under the speech, for all of the example or to a little after the speech."""
+    """Noise at 2 to 40 dB under the speech, for all of the example or to a little after the speech."""
     if rng.random() < 0.9:
         background = noise.any_noise(rng, len(pcm), source.speech)
-        background = noise.at_snr(pcm, background, float(rng.uniform(-2, 35)))
+        background = noise.at_snr(pcm, background, float(rng.uniform(2, 40)))
         if rng.random() < 0.4:
             background[min(len(pcm), end + int(rng.integers(0, 3200))) :] = 0.0
         if rng.random() < 0.15:
@@ -87,14 +125,18 @@ def _with_noise(rng: np.random.Generator, source: Source, pcm: np.ndarray, end: 
 def make_example(rng: np.random.Generator, source: Source, length: int) -> Example:
     """One example of exactly that many samples."""
     pcm = np.zeros(length, np.float32)
+    frames = np.zeros(length // FRAME_SAMPLES, np.int32)
     words: list[str] = []
     end = length
     if rng.random() >= _EMPTY_SHARE:
-        speech, words = _speech(rng, source, length - _TAIL_SAMPLES)
-        spare = length - _TAIL_SAMPLES - len(speech)
-        start = int(rng.integers(0, max(1, spare)))
-        end = start + len(speech)
-        pcm[start:end] = speech
+        placed = _speech(rng, source, length - _TAIL_SAMPLES)
+        used = placed[-1][0] + len(placed[-1][1].pcm) if placed else 0
+        lead = int(rng.integers(0, max(1, length - _TAIL_SAMPLES - used)))
+        end = lead + used
+        for start, segment in placed:
+            pcm[lead + start : lead + start + len(segment.pcm)] = segment.pcm
+            _frame_tokens(frames, lead + start, segment)
+            words += segment.words
     pcm = _with_noise(rng, source, pcm, end)
     peak = np.float32(10 ** (rng.uniform(-38, 0) / 20) / (np.abs(pcm).max() + 1e-4))
     pcm = pcm * peak
@@ -102,4 +144,4 @@ def make_example(rng: np.random.Generator, source: Source, length: int) -> Examp
         pcm = pcm + np.float32(rng.normal(0.0, 0.01))
     if rng.random() < 0.6:
         pcm = np.round(pcm * 32767) / 32768
-    return Example(np.clip(pcm, -1.0, 1.0).astype(np.float32), encode(words))
+    return Example(np.clip(pcm, -1.0, 1.0).astype(np.float32), encode(words), frames)

@@ -11,23 +11,24 @@ ONES = np.ones(1000, np.float32)
 
 
 def test_a_gap_is_that_many_zeros() -> None:
-    joined = join([ONES, ONES], [300])
-    assert len(joined) == 2300
+    joined, starts = join([ONES, ONES], [300])
+    assert (len(joined), starts) == (2300, [0, 1300])
     assert np.count_nonzero(joined[1000:1300]) == 0
 
 
 def test_a_negative_gap_overlaps_faded_ends() -> None:
-    joined = join([ONES, ONES], [-80])
-    assert len(joined) == 1920
+    joined, starts = join([ONES, ONES], [-80])
+    assert (len(joined), starts) == (1920, [0, 920])
     np.testing.assert_allclose(joined[920:1000], 1.0, atol=1e-6)
 
 
 def test_a_string_has_the_words_of_its_clips_in_order() -> None:
     clips = [Clip(np.full(2000, 100 * i, np.int16), word, "x") for i, word in enumerate(("one", "two"), 1)]
-    pcm, words = digit_string(np.random.default_rng(1), clips, 4)
-    assert len(words) == 4
-    assert set(words) <= {"one", "two"}
-    assert len(pcm) >= 4 * 2000 - 3 * 640
+    string = digit_string(np.random.default_rng(1), clips, 4)
+    assert len(string.words) == 4
+    assert set(string.words) <= {"one", "two"}
+    assert [last - first for first, last in string.spans] == [2000] * 4
+    assert string.spans[-1][1] == len(string.pcm)
 
 
 def test_training_has_no_held_out_person_and_no_first_recordings(shared: Path) -> None:
