@@ -11,31 +11,38 @@ import argparse
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
-from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
 from model_runtime.audio import Audio
 from model_runtime.decode import decode_file
+from pipelines.local_jobs import (
+    ROOT,
+    LocalJobError,
+    check_alive,
+    create_topics,
+    free_port,
+    last_words,
+    running_broker,
+    running_streaming_job,
+)
 from service.produce import Recording, play
 from service.tail import Display, Fields, Follower
 from service.wire import decode_result
 from transforms.kafka_config import TopicsConfig
 
-_ROOT = Path(__file__).resolve().parents[1]
 _TOPICS = TopicsConfig()
 # Both jobs run the same recipe: the answers are then the same to the letter.
 _RECIPE = "streaming"
@@ -59,21 +66,17 @@ class _Live(NamedTuple):
     folder: Path
 
 
-class DemoError(Exception):
-    """The demonstration cannot go on; the message says why."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Gives the exit code: 0 both jobs agree, 1 they do not or something failed, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser("python -m pipelines.demo", description="Shows both jobs on the same recordings.")
-    parser.add_argument("--samples", type=Path, default=_ROOT / "samples", help="folder with a manifest.jsonl")
+    parser.add_argument("--samples", type=Path, default=ROOT / "samples", help="folder with a manifest.jsonl")
     parser.add_argument("--port", type=int, help="port of the broker; default: a free one")
     parser.add_argument("--speed", type=float, default=1.0, help="1 as it was spoken, 2 twice as fast")
     args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return _run(args.samples, args.port or _free_port(), args.speed)
-    except DemoError as error:
+        return _run(args.samples, args.port or free_port(), args.speed)
+    except LocalJobError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -92,8 +95,9 @@ def _run(samples: Path, port: int, speed: float) -> int:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="unison-demo-")))
         began = time.monotonic()
         _note("starting a Kafka broker and the streaming job")
-        started.enter_context(_broker(port, folder))
-        job = started.enter_context(_streaming_job(servers, folder))
+        started.enter_context(running_broker(port, folder))
+        create_topics(servers, _TOPICS)
+        job = started.enter_context(running_streaming_job(servers, folder, {"recipe": _RECIPE}))
         follower = Follower(servers, _TOPICS.results, from_beginning=True)
         started.callback(follower.close)
         live = _Live(follower, job, folder)
@@ -106,54 +110,14 @@ def _run(samples: Path, port: int, speed: float) -> int:
     return _compare(said, streaming, batch)
 
 
-@contextmanager
-def _broker(port: int, folder: Path) -> Iterator[None]:
-    script = str(_ROOT / "deploy" / "kafka.sh")
-    place = ["--port", str(port), "--data", str(folder / "kafka")]
-    # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
-    started = subprocess.run([script, "start", *place, "--topics", ""], start_new_session=True, check=False)
-    try:
-        if started.returncode:
-            raise DemoError("the broker did not start; its reason stands above")
-        admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
-        try:
-            admin.create_topics([NewTopic(name, 1, 1) for name in msgspec.structs.astuple(_TOPICS)])
-        finally:
-            admin.close()
-        yield
-    finally:
-        subprocess.run([script, "stop", *place], start_new_session=True, check=False, stderr=subprocess.DEVNULL)
-
-
-@contextmanager
-def _streaming_job(servers: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
-    settings = {"kafka.bootstrap_servers": servers, "kafka.start": "earliest", "recipe": _RECIPE}
-    command += [f"--set={field}={value}" for field, value in settings.items()]
-    with (folder / "streaming.log").open("wb") as log:
-        job = subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log, start_new_session=True)
-        try:
-            yield job
-        finally:
-            job.terminate()
-            try:
-                job.wait(40)
-            except subprocess.TimeoutExpired:
-                runner = _children(job.pid)
-                job.kill()
-                job.wait()
-                for pid in runner:
-                    os.kill(pid, signal.SIGKILL)
-
-
 def _wait_until_ready(live: _Live, servers: str) -> None:
     """Waits until a session of no audio has passed through the whole job."""
     play([Recording(_PROBE, Audio(np.zeros(0, np.float32), 16_000))], servers, _TOPICS.audio, speed=0)
     for value in live.follower.results(_READY_S):
         if value is not None and decode_result(value)["type"] == "session_end":
             return
-        _check_alive(live.job, live.folder)
-    raise DemoError(f"the streaming job was not ready within {_READY_S} s: {_last_words(live.folder)}")
+        check_alive(live.job, live.folder)
+    raise LocalJobError(f"the streaming job was not ready within {_READY_S} s: {last_words(live.folder)}")
 
 
 def _play_and_follow(live: _Live, recordings: Sequence[Recording], servers: str, speed: float) -> dict[str, Transcript]:
@@ -167,9 +131,9 @@ def _play_and_follow(live: _Live, recordings: Sequence[Recording], servers: str,
     seconds = max(len(audio.samples) / audio.sample_rate_hz for _, audio in recordings)
     for value in live.follower.results(seconds / speed + _AFTER_S):
         if problems:
-            raise DemoError(f"the recordings could not be played: {problems[0]}")
+            raise LocalJobError(f"the recordings could not be played: {problems[0]}")
         if value is None:
-            _check_alive(live.job, live.folder)
+            check_alive(live.job, live.folder)
             continue
         result: Fields = decode_result(value)
         sys.stdout.write(display.show(result))
@@ -180,7 +144,7 @@ def _play_and_follow(live: _Live, recordings: Sequence[Recording], servers: str,
             waiting.discard(result["session"])
         if not waiting:
             return {session: _joined(results) for session, results in finals.items()}
-    raise DemoError(f"no end was seen of: {', '.join(sorted(waiting))}; {_last_words(live.folder)}")
+    raise LocalJobError(f"no end was seen of: {', '.join(sorted(waiting))}; {last_words(live.folder)}")
 
 
 def _played(recordings: Sequence[Recording], servers: str, speed: float, problems: list[Exception]) -> None:
@@ -200,10 +164,10 @@ def _batch(manifest: Path, output: Path) -> dict[str, Transcript]:
     command = [sys.executable, "-m", "pipelines.batch"]
     command += [f"--set={field}={value}" for field, value in (("input", manifest), ("output", output))]
     # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
-    job = subprocess.Popen([*command, f"--set=recipe={_RECIPE}"], cwd=_ROOT, start_new_session=True)
+    job = subprocess.Popen([*command, f"--set=recipe={_RECIPE}"], cwd=ROOT, start_new_session=True)
     try:
         if job.wait():
-            raise DemoError("the batch job has failed; its reason stands above")
+            raise LocalJobError("the batch job has failed; its reason stands above")
     finally:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGTERM)
@@ -228,37 +192,6 @@ def _compare(spoken: dict[str, str], live: dict[str, Transcript], batch: dict[st
         print("nothing was recognised at all")
         return 1
     return 0 if all(agree) else 1
-
-
-def _check_alive(job: subprocess.Popen[bytes], folder: Path) -> None:
-    if job.poll() is not None:
-        raise DemoError(f"the streaming job ended with exit code {job.returncode}: {_last_words(folder)}")
-
-
-def _last_words(folder: Path) -> str:
-    lines = (folder / "streaming.log").read_text(errors="replace").strip().splitlines()
-    return "its log ends with\n" + "\n".join(lines[-10:])
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _free_port() -> int:
-    """Gives a port that is free, as is the next one, which the broker takes as well."""
-    for _ in range(100):
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
-    raise DemoError("no two free ports beside each other were found")
 
 
 def _note(text: str) -> None:
