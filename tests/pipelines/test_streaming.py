@@ -18,6 +18,7 @@ from apache_beam.pipeline import PipelineVisitor
 
 from pipelines.configuration import load_config
 from pipelines.streaming import StreamingConfig, build, main, streaming_options
+from transforms import kafka_topics
 from transforms.kafka_config import KafkaConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,8 +58,9 @@ def test_every_field_of_the_file_has_a_comment() -> None:
     ],
 )
 def test_what_is_wrong_is_named_before_the_job_starts(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kafka_topics, "_TIMEOUT_MS", 500)
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
 

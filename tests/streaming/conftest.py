@@ -1,4 +1,7 @@
-"""A real broker for the tests of Kafka, one for the whole run, and topics of their own for each test."""
+"""A real broker for the tests of Kafka, one for the whole run, and topics of their own for each test.
+
+Modules of this folder carry the mark xdist_group("kafka"): xdist keeps them on one worker, so there is one broker.
+"""
 
 import socket
 import subprocess
@@ -12,13 +15,6 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from transforms.kafka_config import KafkaConfig, TopicsConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps all tests of the broker on one worker of xdist, so that there is one broker."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("kafka"))
 
 
 def free_port() -> int:
