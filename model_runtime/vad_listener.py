@@ -85,8 +85,12 @@ class VadListener:
             elif isinstance(change, End):
                 state = yield from self._close(state, change, min(segment.position, block_end), events)
         state = yield from self._hear(state, block_end, events)
-        keep = state.received - block_end + self._lookback
-        return replace(state, recent=state.recent[-keep:])
+        keep = state.received - block_end + self._lookback_from(block_end, state.segment)
+        return replace(state, recent=state.recent[max(0, len(state.recent) - keep) :])
+
+    def _lookback_from(self, now: int, segment: SegmentState) -> int:
+        """How far before `now` a later utterance may begin: not before the last speech of the one under way."""
+        return self._lookback if segment.start < 0 else min(self._lookback, max(0, now - segment.last_speech))
 
     def _open(self, state: VadListenerState, begin: Begin, events: list[Event]) -> VadListenerState:
         events.append(SpeechBegin(begin.utterance, begin.start))
