@@ -11,7 +11,8 @@ demo: setup
 test: setup check
 	deploy/kafka.sh fetch
 	deploy/prism.sh
-	$(PYTHON_ENV) -m pytest -n 2 --dist loadgroup tests
+	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming tests
+	$(PYTHON_ENV) -m pytest tests/streaming
 	$(MAKE) test-tflite-runtime
 
 # The same engine on the other runtime: its tests, those on a delegate, and the batch job.

@@ -1,46 +1,21 @@
-"""A real broker for the tests of Kafka, one for the whole run, and topics of their own for each test.
+"""A real broker for the tests of Kafka, one for the whole run, and topics of their own for each test."""
 
-Modules of this folder carry the mark xdist_group("kafka"): xdist keeps them on one worker, so there is one broker.
-"""
-
-import socket
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from pipelines.local_jobs import free_port, running_broker
 from transforms.kafka_config import KafkaConfig, TopicsConfig
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def free_port() -> int:
-    """Gives a port that is free, as is the next one, which the broker takes as well."""
-    while True:
-        with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                second.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return int(port)
 
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """host:port of a broker that runs for these tests alone."""
     port = free_port()
-    script = [str(ROOT / "deploy" / "kafka.sh")]
-    place = ["--port", str(port), "--data", str(tmp_path_factory.mktemp("broker") / "data"), "--topics", ""]
-    started = subprocess.run([*script, "start", *place], capture_output=True, text=True)
-    if started.returncode:
-        pytest.fail(f"no broker: {started.stderr}")
-    yield f"127.0.0.1:{port}"
-    subprocess.run([*script, "stop", *place], check=True, capture_output=True)
+    with running_broker(port, tmp_path_factory.mktemp("broker")):
+        yield f"127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="session")

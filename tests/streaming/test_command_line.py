@@ -16,7 +16,7 @@ from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaOutput
 from transforms.write_kafka import WriteToKafka
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -18,7 +18,7 @@ from transforms.kafka_topics import list_partitions
 from transforms.read_kafka import _CommittingReadPartitionFn, _ReadPartitionFn
 from transforms.stream_records import KafkaPartition, KafkaRecord
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 
 class Rounds:

@@ -20,7 +20,7 @@ from service.wire import ChunkHeaders, encode_headers
 from transforms.kafka_config import KafkaConfig
 from transforms.result import Heard, event_to_result
 
-pytestmark = [pytest.mark.kafka, pytest.mark.prism, pytest.mark.xdist_group("kafka")]
+pytestmark = [pytest.mark.kafka, pytest.mark.prism]
 
 CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
 CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")

@@ -11,7 +11,7 @@ from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaOutput
 from transforms.write_kafka import WriteToKafka, _WriteFn
 
-pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("kafka")]
+pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
