@@ -105,7 +105,10 @@ def make_inference(config: StreamingConfig) -> InferSessions:
     """
     recipe = load_recipe(config.recipe)
     if config.results.enhanced and (recipe.denoise is None or not recipe.denoise.emit):
-        raise ConfigError(f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}")
+        raise ConfigError(
+            f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}; "
+            "set results.enhanced to false"
+        )
     return InferSessions(config.recipe, config.route, config.session, config.results)
 
 

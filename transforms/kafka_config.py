@@ -12,7 +12,7 @@ class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audio: str = "speech.audio"
     # Written: one JSON object per event, keyed by session.
     results: str = "speech.results"
-    # Written: clean audio, keyed by session; only with results.enhanced.
+    # Written: clean audio, keyed by session; unless results.enhanced is false.
     enhanced: str = "speech.enhanced"
     # Written: the original records that could not be used, with the reason in headers.
     dead_letters: str = "speech.audio-dlt"

@@ -26,4 +26,4 @@ class OutputConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # speech_begin and speech_end: the borders of utterances, as soon as they are known.
     segments: bool = True
     # Clean audio into its own topic; needs a recipe with a denoiser.
-    enhanced: bool = False
+    enhanced: bool = True
