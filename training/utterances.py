@@ -9,7 +9,7 @@ from training import augmentation, noise
 from training.clips import Clip
 from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, digit_string, load_recordings
 from training.synthesis import cached_clips
-from training.words import encode
+from training.words import DIGITS, encode
 
 SAMPLE_RATE_HZ = 16000
 FRAME_SAMPLES = 640
@@ -20,6 +20,8 @@ _ANSWER_SAMPLES = 1440
 _TAIL_SAMPLES = 5120
 _EMPTY_SHARE = 0.03
 _FSDD_SHARE = 0.5
+# Recordings of people have digits only: synthetic clips with commands are taken that much more often.
+_COMMANDS_AGAIN = 3
 _MOST_SEGMENTS = 4
 _TRIES = 8
 # A digit with the pause after it, about.
@@ -52,7 +54,9 @@ def load_source(cache: Path, shared: Path) -> Source:
     """Everything that may be trained on."""
     recordings = load_recordings(shared / "data" / "fsdd", TRAINING_SPEAKERS, training=True)
     sentences = [clip.pcm for clip in cached_clips(cache, "sentences")]
-    return Source(cached_clips(cache, "words"), recordings, sentences)
+    words = cached_clips(cache, "words")
+    commands = [clip for clip in words if not set(clip.text.split()) <= set(DIGITS)]
+    return Source(words + _COMMANDS_AGAIN * commands, recordings, sentences)
 
 
 def _segment(rng: np.random.Generator, source: Source, room_samples: int) -> SpokenString:

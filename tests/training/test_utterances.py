@@ -1,0 +1,60 @@
+"""Examples for the recognisers say what their labels say."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("scipy", reason="examples are augmented by scipy")
+
+from training.clips import Clip
+from training.utterances import FRAME_SAMPLES, UNKNOWN, Example, Source, make_example
+from training.words import encode
+
+LENGTH = 57600
+
+
+def clip(text: str, seconds: float) -> Clip:
+    tone = 8000 * np.sin(np.arange(int(16000 * seconds)) / 4)
+    return Clip(tone.astype(np.int16), text, "voice")
+
+
+SOURCE = Source(
+    words=[clip("stop", 0.5), clip("go", 0.4)],
+    recordings={"somebody": [clip("one", 0.4), clip("nine", 0.5)]},
+    speech=[clip("", 2.0).pcm],
+)
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    rng = np.random.default_rng(8)
+    return [make_example(rng, SOURCE, LENGTH) for _ in range(40)]
+
+
+def test_examples_have_the_length_asked_for_and_stay_in_range(examples: list[Example]) -> None:
+    assert {len(example.pcm) for example in examples} == {LENGTH}
+    assert {len(example.frames) for example in examples} == {LENGTH // FRAME_SAMPLES}
+    assert max(float(np.abs(example.pcm).max()) for example in examples) <= 1.0
+
+
+def test_frames_without_repeats_and_blanks_are_the_tokens(examples: list[Example]) -> None:
+    for example in examples:
+        spelt = [token for token, _ in itertools.groupby(example.frames.tolist()) if token]
+        assert spelt == example.tokens
+
+
+def test_frames_of_clips_with_several_words_are_unknown() -> None:
+    source = Source([clip("yes no up", 1.2)], {"nobody": [clip("yes", 0.4)]}, SOURCE.speech)
+    rng = np.random.default_rng(9)
+    examples = [make_example(rng, source, LENGTH) for _ in range(30)]
+    spelt = encode(["yes", "no", "up"])
+    several = [example for example in examples if example.tokens == spelt]
+    assert several
+    assert all(set(example.frames.tolist()) == {0, UNKNOWN} for example in several)
+
+
+def test_a_few_examples_are_noise_without_words() -> None:
+    rng = np.random.default_rng(10)
+    empty = [not make_example(rng, SOURCE, 25600).tokens for _ in range(150)]
+    assert 0 < sum(empty) < 30
