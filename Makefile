@@ -5,12 +5,12 @@ PYTHON_ENV = .venv/bin/python
 
 demo: setup
 	deploy/kafka.sh fetch
-	PYTHON=$(PYTHON_ENV) deploy/prism.sh
+	deploy/prism.sh
 	$(PYTHON_ENV) -m pipelines.demo
 
 test: setup check
 	deploy/kafka.sh fetch
-	PYTHON=$(PYTHON_ENV) deploy/prism.sh
+	deploy/prism.sh
 	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming tests
 	$(PYTHON_ENV) -m pytest tests/streaming
 	$(MAKE) test-tflite-runtime
@@ -27,7 +27,7 @@ check: setup
 
 benchmark: setup
 	deploy/kafka.sh fetch
-	PYTHON=$(PYTHON_ENV) deploy/prism.sh
+	deploy/prism.sh
 	$(PYTHON_ENV) -m benchmarks.speed
 
 setup:

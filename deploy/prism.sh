@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Prism, Beam's local runner for streams, with Go and prints the path of the program. Once: about 2 minutes.
 #
-#   deploy/prism.sh [VERSION]      VERSION of the Beam SDK; by default that of the installed apache_beam
+#   deploy/prism.sh [VERSION]      VERSION of the Beam SDK; by default the one that the set-up installs
 #
 # It is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION/prism, where pipelines.streaming looks: a script
 # that starts Prism in a session of its own, so that a Ctrl-C in the terminal reaches only the job, which then ends its
@@ -9,14 +9,14 @@
 set -euo pipefail
 
 CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
-PYTHON="${PYTHON:-python}"
+CONSTRAINTS="$(cd "$(dirname "$0")/.." && pwd)/constraints.txt"
 
 fail() { echo "prism.sh: $*" >&2; exit 1; }
 
 version="${1:-}"
 if [[ -z "$version" ]]; then
-  version="$("$PYTHON" -c 'from importlib.metadata import version; print(version("apache-beam"))' 2>/dev/null)" ||
-    fail "apache-beam is not installed for '$PYTHON'; set PYTHON, or give the version as an argument"
+  version="$(sed -n 's/^apache-beam==//p' "$CONSTRAINTS" 2>/dev/null)"
+  [[ -n "$version" ]] || fail "no version of apache-beam stands in $CONSTRAINTS; give it as an argument"
 fi
 bin="$CACHE/prism-$version"
 if [[ ! -x "$bin/prism" ]]; then
