@@ -51,6 +51,8 @@ class Assembly(NamedTuple):
     denoiser: Denoiser | None
     vad_listener: VadListener | None
     continuous_listener: ContinuousListener | None
+    # That of either listener.
+    recognizer: Recognizer | None
     fingerprint: bytes
 
 
@@ -79,7 +81,7 @@ def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
         rules = EndpointRules(recipe.endpoint, rate_hz)
         continuous = ContinuousListener(recognizer, _word_times(asr.card), rules, _block_samples(asr.card))
     fingerprint = _fingerprint(recipe, models)
-    return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, fingerprint)
+    return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, fingerprint)
 
 
 def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:

@@ -52,6 +52,7 @@ class SpeechEngine:
         self._denoiser = assembly.denoiser
         self._vad = assembly.vad_listener
         self._continuous = assembly.continuous_listener
+        self._recognizer = assembly.recognizer
         self._emit_enhanced = recipe.denoise is not None and recipe.denoise.emit
         self._vad_original = recipe.vad is not None and recipe.vad.hears == "original"
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
@@ -142,11 +143,13 @@ class SpeechEngine:
         return MadeBy("+".join(names), device)
 
     def _warm_up(self) -> None:
-        """Runs half a second of silence through everything, so the first session finds memory and caches ready."""
-        self.run([np.zeros(self.sample_rate_hz // 2, np.float32)], batch_size=1)
-        for model in self._models:
-            for graph in model.graphs:
-                graph.warm_up()
+        """Runs half a second of silence through every model, so the first session finds memory and caches ready."""
+        silence = np.zeros(self.sample_rate_hz // 2, np.float32)
+        self.run([silence], batch_size=1)
+        if self._recognizer is not None:
+            # Behind a vad it hears nothing of silence.
+            utterance = drive(self._recognizer.push(self._recognizer.start(0, 0), silence, []))
+            drive(self._recognizer.finish(utterance, len(silence), 0))
 
     def _to_models(self, rate_hz: int) -> Resampler:
         return Resampler(rate_hz, self.sample_rate_hz)

@@ -134,18 +134,6 @@ class Graph:
                 return port.shape
         raise KeyError(f"graph {self._role!r} has no input {role!r}; it has {[p.name for p in self._bound.inputs]}")
 
-    def warm_up(self, n: int = 1, shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
-        """Runs once on zeros for n rows, so that the first real call pays nothing.
-
-        Args:
-            n: rows.
-            shapes: input -> shape without the batch; a graph with an open shape that is not given here is left alone.
-        """
-        given = {port.name: tuple((shapes or {}).get(port.name, port.shape[1:])) for port in self._bound.inputs}
-        if any(-1 in shape for shape in given.values()):
-            return
-        self.run({name: np.zeros((n, *shape), np.float32) for name, shape in given.items()}, self.initial_states(n))
-
     def run(self, inputs: Mapping[str, np.ndarray], states: States = ()) -> tuple[dict[str, np.ndarray], States]:
         """Gives the outputs by name and the next states; all are arrays of their own.
 

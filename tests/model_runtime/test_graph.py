@@ -142,15 +142,6 @@ def test_open_dimensions_may_change_from_call_to_call() -> None:
         assert np.array_equal(part["features"], whole["features"][:, start : start + 8])
 
 
-def test_a_warm_up_leaves_open_shapes_alone_unless_they_are_given() -> None:
-    binding = GraphBinding("features", {"samples": "samples"}, {"features": "features"})
-    graph = Graph.load({"float32": FBANK}, binding, "step")
-    graph.warm_up()
-    assert not graph._pool._idle[1][0]._shapes
-    graph.warm_up(shapes={"samples": (1520,)})
-    assert graph._pool._idle[1][0]._shapes == [(1, 1520)]
-
-
 def test_a_graph_of_batch_one_takes_any_number_of_rows(load: Load) -> None:
     graph = load("dtln/model_1", UNSIGNED)
     features = magnitudes(3)[:, None]
@@ -281,12 +272,6 @@ def test_float64_inputs_are_cast(mask: Graph) -> None:
 def test_input_shapes_are_told_with_open_dimensions(mask: Graph, load: Load) -> None:
     assert mask.input_shape("features") == (-1, 257)
     assert load("dtln/model_1", UNSIGNED).input_shape("features") == (1, 1, 257)
-
-
-def test_a_warm_up_changes_no_answer(mask: Graph) -> None:
-    expected, _ = mask.run({"features": magnitudes(3)}, mask.initial_states(3))
-    mask.warm_up(3)
-    assert np.array_equal(mask.run({"features": magnitudes(3)}, mask.initial_states(3))[0]["mask"], expected["mask"])
 
 
 def test_a_closed_graph_makes_new_interpreters_when_it_is_used_again(mask: Graph) -> None:

@@ -225,8 +225,11 @@ def encoder(delegate_library: Path) -> Callable[..., Graph]:
     return load_encoder
 
 
-def test_open_shapes_run_on_a_delegate_that_takes_them(encoder: Callable[..., Graph]) -> None:
-    graph, cpu = encoder(dynamic="1"), encoder("cpu")
+@pytest.mark.parametrize("dynamic", ["0", "1"])
+def test_the_packaged_recogniser_runs_on_a_delegate_also_of_fixed_sizes(
+    encoder: Callable[..., Graph], dynamic: str
+) -> None:
+    graph, cpu = encoder(dynamic=dynamic), encoder("cpu")
     for frames in (100, 52):
         features = {"features": np.random.default_rng(5).standard_normal((3, frames, 40)).astype(np.float32)}
         found, expected = graph.run(features)[0]["log_probs"], cpu.run(features)[0]["log_probs"]
@@ -234,10 +237,10 @@ def test_open_shapes_run_on_a_delegate_that_takes_them(encoder: Callable[..., Gr
         assert np.abs(found - expected).max() < 1e-3
 
 
-def test_open_shapes_that_a_delegate_does_not_take_go_to_the_cpu_at_the_first_call(
+def test_a_graph_of_open_shapes_whose_delegate_fails_goes_to_the_cpu_at_the_first_call(
     encoder: Callable[..., Graph],
 ) -> None:
-    graph, cpu = encoder(), encoder("cpu")
+    graph, cpu = encoder(fail_prepare="1"), encoder("cpu")
     features = {"features": np.random.default_rng(5).standard_normal((1, 100, 40)).astype(np.float32)}
     assert np.array_equal(graph.run(features)[0]["log_probs"], cpu.run(features)[0]["log_probs"])
     assert (graph.device, graph.reason) == ("cpu", "delegate_prepare_failed")
