@@ -74,7 +74,7 @@ def _line_gain_db(rng: Rng, frequency_hz: np.ndarray) -> np.ndarray:
         gain_db -= np.clip((frequency_hz - high) * 0.1, 0, 60)
     elif kind < 0.5:
         gain_db -= np.clip((frequency_hz - rng.uniform(3700, 4000)) * 0.15, 0, 70)
-    return gain_db
+    return np.asarray(gain_db)
 
 
 def line(rng: Rng, pcm: np.ndarray) -> np.ndarray:

@@ -1,10 +1,12 @@
 """Model cards: the YAML beside each .tflite that tells the runtime how to call it."""
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-Value = str | int | float | bool | list["Value"] | dict[str, "Value"]
+# Any: whatever YAML can hold.
+Value = Any
 
 _MODELS = Path(__file__).resolve().parent.parent / "model_runtime" / "models"
 

@@ -16,7 +16,7 @@ def _quantise(array: np.ndarray, details: Details) -> np.ndarray:
     if details["dtype"] != np.int8 or array.dtype == np.int8:
         return array
     scale, zero = details["quantization"]
-    return np.clip(np.round(array / scale) + zero, -128, 127).astype(np.int8)
+    return np.asarray(np.clip(np.round(array / scale) + zero, -128, 127), np.int8)
 
 
 def _dequantise(array: np.ndarray, details: Details) -> np.ndarray:

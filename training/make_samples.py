@@ -54,7 +54,7 @@ SAMPLES = (
 
 
 def _speech(sample: Sample) -> np.ndarray:
-    pieces = [np.zeros(int(_EDGE_S * SAMPLE_RATE_HZ), np.float32)]
+    pieces: list[np.ndarray] = [np.zeros(int(_EDGE_S * SAMPLE_RATE_HZ), np.float32)]
     for index, text in enumerate(sample.utterances):
         if index:
             pieces.append(np.zeros(int(_PAUSE_S * SAMPLE_RATE_HZ), np.float32))
@@ -65,11 +65,11 @@ def _speech(sample: Sample) -> np.ndarray:
 def render(sample: Sample, rng: np.random.Generator) -> np.ndarray:
     """The recording, float32 [T, channels], -1..1, at the rate of its file."""
     speech = 0.6 * _speech(sample)
-    channels = []
+    channels: list[np.ndarray] = []
     for _ in range(sample.channels):
         background = noise.at_snr(speech, sample.background(rng, len(speech)), sample.snr_db)
         channels.append(soxr.resample(speech + background, SAMPLE_RATE_HZ, sample.rate_hz))
-    return np.clip(np.stack(channels, axis=1), -1.0, 1.0)
+    return np.asarray(np.clip(np.stack(channels, axis=1), -1.0, 1.0))
 
 
 def write_samples(folder: Path) -> None:

@@ -10,7 +10,7 @@ Rng = np.random.Generator
 
 
 def _unit(noise: np.ndarray) -> np.ndarray:
-    return (noise / (np.sqrt(np.mean(np.square(noise))) + 1e-9)).astype(np.float32)
+    return np.asarray(noise / (np.sqrt(np.mean(np.square(noise))) + 1e-9), np.float32)
 
 
 def white(rng: Rng, length: int) -> np.ndarray:
@@ -99,4 +99,4 @@ def at_snr(speech: np.ndarray, noise: np.ndarray, snr_db: float) -> np.ndarray:
     power = np.square(speech)
     loud = power[power > 1e-4 * power.max()] if len(power) else power
     level = float(np.mean(loud)) if len(loud) else 1e-4
-    return (noise * np.sqrt(level / 10 ** (snr_db / 10))).astype(np.float32)
+    return np.asarray(noise * np.sqrt(level / 10 ** (snr_db / 10)), np.float32)

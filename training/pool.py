@@ -90,9 +90,9 @@ class Pool:
         """The next batch: fresh examples first, then ones from before."""
         index = _next_bucket(self._order, self._config)
         bucket, kept = self._config.buckets[index], self._kept[index]
-        fresh = self._receiver.recv()
+        fresh: list[Any] = self._receiver.recv()
         again = min(bucket.batch - len(fresh), len(kept))
-        chosen = self._rng.choice(len(kept), again, replace=False) if again else []
+        chosen: list[int] = self._rng.choice(len(kept), again, replace=False).tolist() if again else []
         batch = fresh + [kept[i] for i in chosen]
         kept.extend(fresh)
         for _ in range(len(kept) - self._config.kept):

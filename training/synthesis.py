@@ -34,7 +34,7 @@ class _Job(NamedTuple):
 
 
 class _Part(NamedTuple):
-    count: int
+    clips: int
     seed: int
     kind: str
     accents: tuple[str, ...]
@@ -68,7 +68,7 @@ def _jobs(part: _Part) -> list[_Job]:
     rng = random.Random(part.seed)
     flite_share = 0.0 if not part.flite else _FLITE_SHARE if part.variants else 1.0
     jobs = []
-    for _ in range(part.count):
+    for _ in range(part.clips):
         text, spoken = _text(rng, part.kind)
         speed, pitch, gap = rng.randint(105, 250), rng.randint(10, 95), rng.choice((0, 0, 0, 2, 6))
         if rng.random() < flite_share:

@@ -141,11 +141,10 @@ def make_example(rng: np.random.Generator, source: Source, length: int) -> Examp
             pcm[lead + start : lead + start + len(segment.pcm)] = segment.pcm
             _frame_tokens(frames, lead + start, segment)
             words += segment.words
-    pcm = _with_noise(rng, source, pcm, end)
-    peak = np.float32(10 ** (rng.uniform(-38, 0) / 20) / (np.abs(pcm).max() + 1e-4))
-    pcm = pcm * peak
+    heard = _with_noise(rng, source, pcm, end)
+    heard *= np.float32(10 ** (rng.uniform(-38, 0) / 20) / (np.abs(heard).max() + 1e-4))
     if rng.random() < 0.2:
-        pcm = pcm + np.float32(rng.normal(0.0, 0.01))
+        heard += np.float32(rng.normal(0.0, 0.01))
     if rng.random() < 0.6:
-        pcm = np.round(pcm * 32767) / 32768
-    return Example(np.clip(pcm, -1.0, 1.0).astype(np.float32), encode(words), frames)
+        heard = np.round(heard * np.float32(32767)) / np.float32(32768)
+    return Example(np.clip(heard, -1.0, 1.0), encode(words), frames)
