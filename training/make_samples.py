@@ -43,12 +43,12 @@ class Sample(NamedTuple):
 
 SAMPLES = (
     Sample("door_code.wav", "en-us", ("four seven one", "nine two", "yes"), noise.pink, 20.0),
-    Sample("lift.wav", "en-gb+m1", ("up", "stop", "down", "stop"), noise.hum, 15.0),
-    Sample("crane.wav", "en-us+f2", ("left left", "right", "go", "stop"), noise.white, 15.0),
-    Sample("phone_number.wav", "en-gb-x-rp", ("five five five", "oh one two three"), noise.pink, 15.0),
-    Sample("lights.wav", "en-us+f4", ("on", "off", "on", "no"), noise.clicks, 15.0),
-    Sample("countdown.wav", "en-us+m4", ("three two one zero", "go"), noise.white, 10.0),
-    Sample("telephone_8khz.wav", "en-us+m2", ("six eight", "yes", "nine"), noise.pink, 20.0, 8000),
+    Sample("lift.wav", "en-gb-x-rp", ("up", "stop", "down", "stop"), noise.hum, 15.0),
+    Sample("crane.wav", "en-gb+f2", ("left left", "right", "stop"), noise.white, 15.0),
+    Sample("phone_number.wav", "en-us-nyc+m5", ("five five five", "oh one two three"), noise.pink, 15.0),
+    Sample("lights.wav", "en-us+f2", ("on", "off", "on", "no"), noise.clicks, 15.0),
+    Sample("countdown.wav", "en-us-nyc+m5", ("three two one zero", "stop"), noise.white, 10.0),
+    Sample("telephone_8khz.wav", "en-us+m4", ("six eight", "yes", "nine"), noise.pink, 20.0, 8000),
     Sample("studio_48khz.flac", "en-gb+f5", ("one two three", "stop"), noise.white, 20.0, 48000, 2),
 )
 
@@ -75,10 +75,9 @@ def render(sample: Sample, rng: np.random.Generator) -> np.ndarray:
 def write_samples(folder: Path) -> None:
     """Writes all recordings, 16 bits a sample, and manifest.jsonl."""
     folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(_SEED)
     lines = []
     for sample in SAMPLES:
-        pcm = render(sample, rng)
+        pcm = render(sample, np.random.default_rng(_SEED))
         soundfile.write(folder / sample.file, pcm, sample.rate_hz, subtype="PCM_16")
         lines.append(
             {
