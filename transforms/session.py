@@ -13,6 +13,8 @@ import logging
 from collections import Counter
 from typing import NamedTuple
 
+import numpy as np
+
 from model_runtime.decode import encode_linear16
 from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, SpeechError, StateError
@@ -246,10 +248,10 @@ class _Play:
         if not events:
             return
         heard, made_by = book.heard(self._session), self._engine.made_by()
+        self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             match event:
                 case Enhanced():
-                    self._enhance(book, event)
                     continue
                 case Partial() if not self._output.partials:
                     continue
@@ -259,13 +261,14 @@ class _Play:
             if result is not None:
                 self._results.append(result)
 
-    def _enhance(self, book: SessionBook, event: Enhanced) -> None:
-        if not self._output.enhanced:
+    def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
+        """Sends what a turn has cleaned (it follows on, event by event) as one record: each record has its cost."""
+        if not self._output.enhanced or not events:
             return
-        samples = event.samples()
+        samples = np.frombuffer(b"".join([event.pcm for event in events]), "<f4")
         for start in range(0, len(samples), _ENHANCED_SAMPLES):
             piece = samples[start : start + _ENHANCED_SAMPLES]
-            self._send_enhanced(book, event.start_samples + start, encode_linear16(piece))
+            self._send_enhanced(book, events[0].start_samples + start, encode_linear16(piece))
 
     def _send_enhanced(self, book: SessionBook, start: int, payload: bytes, end_of_stream: bool = False) -> None:
         event_ms = book.first_event_ms + samples_to_ms(start, book.sample_rate_hz)
