@@ -21,7 +21,7 @@ from training.sentences import SENTENCES
 from training.words import DIGITS, WORDS
 
 SAMPLE_RATE_HZ = 16000
-DEFAULT_CACHE = Path("../tmp/train/cache")
+DEFAULT_CACHE = Path.home() / ".cache" / "unison-speech" / "training"
 
 
 class _Job(NamedTuple):
