@@ -149,7 +149,8 @@ def _play_and_follow(live: _Live, recordings: Sequence[Recording], servers: str,
 
 def _played(recordings: Sequence[Recording], servers: str, speed: float, problems: list[Exception]) -> None:
     try:
-        play(recordings, servers, _TOPICS.audio, speed=speed)
+        # 16 bits would round the mean of two channels; so both jobs hear the same samples.
+        play(recordings, servers, _TOPICS.audio, encoding="FLOAT32", speed=speed)
     except KafkaError as error:
         problems.append(error)
 

@@ -40,7 +40,8 @@ def test_a_session_says_what_the_engine_says_about_the_whole_recording(
     book, said = None, []
     for i, part in enumerate(parts):
         last = i == len(parts) - 1
-        turn = logic.advance(book, make_chunk(i, part, sample_rate_hz=audio.sample_rate_hz, end_of_stream=last))
+        fields = {"encoding": "FLOAT32", "sample_rate_hz": audio.sample_rate_hz, "end_of_stream": last}
+        turn = logic.advance(book, make_chunk(i, part.astype("<f4").tobytes(), **fields))
         book = turn.book
         said += [essence(result) for result in turn.results]
     (events,) = engine.run([audio])
