@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RATE_HZ = 16_000
 _CHUNK_SAMPLES = 1_600
 _STEP_SECONDS = 60
-_ON_THE_STREAMING_JOB = """Latency in seconds means that the machine could not keep up with 20 sessions: Prism's rounds, its polling of progress
-and a state read over gRPC for each chunk cost the job more than the engine does.
+_ON_THE_STREAMING_JOB = """Latency in seconds means that the machine could not keep up with 20 sessions: Prism's rounds,
+its polling of progress and a state read over gRPC for each chunk cost the job more than the engine does.
 """
 
 
