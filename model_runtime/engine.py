@@ -1,7 +1,7 @@
 """The speech engine: audio in, events out, every bit of a session's memory in a state that the caller holds."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,9 @@ from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Speec
 from model_runtime.resample import Resampler, ResamplerState
 from model_runtime.spectral import DenoiseState
 from model_runtime.vad_listener import VadListenerState
+
+# A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
+_resampler = lru_cache(maxsize=64)(Resampler)
 
 
 class SessionState(msgspec.Struct, frozen=True, array_like=True):
@@ -152,10 +155,10 @@ class SpeechEngine:
             drive(self._recognizer.finish(utterance, len(silence), 0))
 
     def _to_models(self, rate_hz: int) -> Resampler:
-        return Resampler(rate_hz, self.sample_rate_hz)
+        return _resampler(rate_hz, self.sample_rate_hz)
 
     def _from_models(self, rate_hz: int) -> Resampler:
-        return Resampler(self.sample_rate_hz, rate_hz)
+        return _resampler(self.sample_rate_hz, rate_hz)
 
     def _clip(self, clip: Audio | np.ndarray) -> Audio:
         samples, rate_hz = clip if isinstance(clip, Audio) else (clip, self.sample_rate_hz)
