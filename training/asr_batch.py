@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from training import batch_network, stream_network
-from training.asr_card import FEATURES_FILE, asr_card
-from training.asr_evaluation import UTTERANCE_MULTIPLE_SAMPLES, evaluate, whole_utterance
-from training.card import read_card, write_card
+from training.asr_card import asr_card
+from training.asr_evaluation import UTTERANCE_MULTIPLE_SAMPLES, whole_utterance
+from training.asr_measure import measure_recogniser
+from training.card import write_card
 from training.command import Options, Steps, run_command
 from training.ctc_training import FIND_WORDS, REFINE, train_recogniser
 from training.examples import calibration_pcm
@@ -17,7 +18,6 @@ from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
 from training.filterbank import CONTEXT_SAMPLES, features
-from training.interpreter import Model
 from training.layers import Mode
 from training.utterances import load_source
 from training.weights import Arrays, Weights, fold_norms, load_weights
@@ -74,19 +74,7 @@ def export(options: Options, arrays: Arrays) -> None:
 
 def measure(options: Options) -> None:
     """Measures both variants and writes the figures into the card."""
-    card = read_card(options.output)
-    features_graph = Model(options.output / FEATURES_FILE)
-    quality = {}
-    for variant in ("float32", "int8"):
-        encoder = Model(options.output / f"encoder_{variant}.tflite")
-        recognise = whole_utterance(features_graph, encoder)
-        figures = evaluate(recognise, UTTERANCE_MULTIPLE_SAMPLES, options.cache, options.shared)
-        print(variant, figures, flush=True)
-        delay = int(figures.pop("delay_samples"))
-        if variant == "float32":
-            card["framing"] = dict(_FRAMING) | {"delay_samples": delay}
-        quality[variant] = dict(figures)
-    write_card(options.output, card | {"quality": quality})
+    measure_recogniser(options, _FRAMING, whole_utterance, UTTERANCE_MULTIPLE_SAMPLES)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -7,11 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from training import stream_network
-from training.conformer import Size, full_block, initialise_block
+from training.conformer import Size, full_block, initialise_recogniser
 from training.filterbank import MEL_BINS
 from training.layers import INFERENCE, Mode, conv, dense, swish
-from training.weights import Arrays, Initialiser, Weights
-from training.words import TOKENS
+from training.weights import Arrays, Weights
 
 SIZE = Size(channels=96, heads=4, head_channels=24, expansion=1, taps=17, blocks=5)
 _FRONT_TAPS = 7
@@ -20,16 +19,7 @@ _BEFORE, _AFTER = 3, 2
 
 def initialise(seed: int) -> Arrays:
     """Fresh weights."""
-    initialiser = Initialiser(seed)
-    initialiser.conv("front1", _FRONT_TAPS, MEL_BINS, SIZE.channels)
-    initialiser.norm("front1/after", SIZE.channels)
-    initialiser.conv("front2", _FRONT_TAPS, SIZE.channels, SIZE.channels)
-    initialiser.norm("front2/after", SIZE.channels)
-    for block in range(SIZE.blocks):
-        initialise_block(initialiser, f"block{block}", SIZE)
-    initialiser.dense("out", SIZE.channels, len(TOKENS))
-    initialiser.norm("out/before", SIZE.channels)
-    return initialiser.arrays
+    return initialise_recogniser(seed, SIZE, _FRONT_TAPS)
 
 
 def from_stream(stream: Arrays, seed: int) -> Arrays:

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from training.filterbank import MEL_BINS
 from training.layers import Mode, dense, dense_parts, depthwise, swish
-from training.weights import Initialiser, Weights
+from training.weights import Arrays, Initialiser, Weights
+from training.words import TOKENS
 
 
 class Size(NamedTuple):
@@ -65,6 +67,20 @@ def initialise_block(initialiser: Initialiser, name: str, size: Size) -> None:
     initialiser.depthwise(f"{name}/depthwise", size.taps, channels)
     initialiser.norm(f"{name}/depthwise/after", channels)
     initialiser.dense(f"{name}/mixed", channels, channels, 0.7)
+
+
+def initialise_recogniser(seed: int, size: Size, front_taps: int) -> Arrays:
+    """Draws all weights of a recogniser: two strided convolutions, the blocks, the tokens."""
+    initialiser = Initialiser(seed)
+    initialiser.conv("front1", front_taps, MEL_BINS, size.channels)
+    initialiser.norm("front1/after", size.channels)
+    initialiser.conv("front2", front_taps, size.channels, size.channels)
+    initialiser.norm("front2/after", size.channels)
+    for block in range(size.blocks):
+        initialise_block(initialiser, f"block{block}", size)
+    initialiser.dense("out", size.channels, len(TOKENS))
+    initialiser.norm("out/before", size.channels)
+    return initialiser.arrays
 
 
 def _feed_forward(weights: Weights, name: str, x: tf.Tensor, mode: Mode) -> tf.Tensor:

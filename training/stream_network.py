@@ -3,11 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from training.conformer import Memory, Size, causal_block, initialise_block
+from training.conformer import Memory, Size, causal_block, initialise_recogniser
 from training.filterbank import MEL_BINS
 from training.layers import INFERENCE, Mode, conv, dense, swish
-from training.weights import Arrays, Initialiser, Weights
-from training.words import TOKENS
+from training.weights import Arrays, Weights
 
 SIZE = Size(channels=96, heads=4, head_channels=24, expansion=1, taps=9, blocks=3)
 CALL_FEATURES = 8
@@ -23,16 +22,7 @@ States = dict[str, tf.Tensor]
 
 def initialise(seed: int) -> Arrays:
     """Fresh weights."""
-    initialiser = Initialiser(seed)
-    initialiser.conv("front1", _FRONT_TAPS, MEL_BINS, SIZE.channels)
-    initialiser.norm("front1/after", SIZE.channels)
-    initialiser.conv("front2", _FRONT_TAPS, SIZE.channels, SIZE.channels)
-    initialiser.norm("front2/after", SIZE.channels)
-    for block in range(SIZE.blocks):
-        initialise_block(initialiser, f"block{block}", SIZE)
-    initialiser.dense("out", SIZE.channels, len(TOKENS))
-    initialiser.norm("out/before", SIZE.channels)
-    return initialiser.arrays
+    return initialise_recogniser(seed, SIZE, _FRONT_TAPS)
 
 
 def state_shapes() -> dict[str, tuple[int, int]]:
