@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from uuid import uuid4
 
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.consumer.fetcher import ConsumerRecord
 
 from pipelines.local_jobs import free_port, running_broker
 from transforms.kafka_config import KafkaConfig, TopicsConfig
@@ -42,3 +44,20 @@ def new_config(servers: str, admin: KafkaAdminClient, partitions: int, **fields:
     admin.create_topics([NewTopic(name, partitions if name.endswith("audio") else 1, 1) for name in names])
     settings = {"start": "earliest", "idle_partition_ms": 200, "allowed_disorder_ms": 100, **fields}
     return KafkaConfig(bootstrap_servers=servers, topics=TopicsConfig(*names), **settings)
+
+
+@pytest.fixture
+def read_topic(servers: str) -> Callable[[str], list[ConsumerRecord]]:
+    """Gives all records that a topic's only partition has now."""
+
+    def read(topic: str) -> list[ConsumerRecord]:
+        partition = TopicPartition(topic, 0)
+        with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign([partition])
+            end = consumer.end_offsets([partition])[partition]
+            records: list[ConsumerRecord] = []
+            while consumer.position(partition) < end:
+                records += consumer.poll(timeout_ms=100).get(partition, [])
+        return records
+
+    return read

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
 
 from service import produce, tail
 from service.wire import AudioDefaults, decode_headers
@@ -22,20 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_files_are_played_as_sessions(
-    make_config: Callable[..., KafkaConfig], capsys: pytest.CaptureFixture[str]
+    make_config: Callable[..., KafkaConfig],
+    read_topic: Callable[[str], list[ConsumerRecord]],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     config = make_config()
     files = [str(ROOT / "samples" / name) for name in ("lift.wav", "telephone_8khz.wav")]
     place = ["--bootstrap-servers", config.bootstrap_servers, "--topic", config.topics.audio]
     assert produce.main([*files, *place, "--speed", "0"]) == 0
     assert capsys.readouterr().out.endswith("records: lift, telephone_8khz\n")
-    partition = TopicPartition(config.topics.audio, 0)
-    with KafkaConsumer(bootstrap_servers=config.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign([partition])
-        end = consumer.end_offsets([partition])[partition]
-        records = []
-        while consumer.position(partition) < end:
-            records += consumer.poll(timeout_ms=100).get(partition, [])
+    records = read_topic(config.topics.audio)
     headers = [(record.key, decode_headers(record.headers, AudioDefaults())) for record in records]
     for key, rate in ((b"lift", 16_000), (b"telephone_8khz", 8_000)):
         session = [header for name, header in headers if name == key]

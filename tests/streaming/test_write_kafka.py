@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.dead_letter import Header
 from transforms.kafka_config import KafkaConfig
@@ -27,24 +27,16 @@ def fn(config: KafkaConfig) -> Iterator[_WriteFn]:
     yield fn
 
 
-def all_records(config: KafkaConfig) -> list[tuple[bytes | None, bytes | None, list[tuple[str, bytes]], int]]:
-    partition = TopicPartition(config.topics.results, 0)
-    with KafkaConsumer(bootstrap_servers=config.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign([partition])
-        end = consumer.end_offsets([partition])[partition]
-        records = []
-        while consumer.position(partition) < end:
-            records += consumer.poll(timeout_ms=100).get(partition, [])
-    return [(record.key, record.value, list(record.headers), record.timestamp) for record in records]
-
-
-def test_records_are_there_when_the_bundle_is_done(config: KafkaConfig, fn: _WriteFn) -> None:
+def test_records_are_there_when_the_bundle_is_done(
+    config: KafkaConfig, fn: _WriteFn, read_topic: Callable[[str], list[ConsumerRecord]]
+) -> None:
     topic = config.topics.results
     fn.process(KafkaOutput(topic, b"k", b"v", [Header("a", b"1"), Header("b", None)], 1_234))
     fn.process(KafkaOutput(topic, None, b"no key", [], 2_000))
     fn.process(KafkaOutput(topic, b"k", None, [], 3_000))
     fn.finish_bundle()
-    assert all_records(config) == [
+    records = read_topic(topic)
+    assert [(record.key, record.value, list(record.headers), record.timestamp) for record in records] == [
         (b"k", b"v", [("a", b"1"), ("b", b"")], 1_234),
         (None, b"no key", [], 2_000),
         (b"k", None, [], 3_000),
