@@ -21,7 +21,7 @@ from tqdm import tqdm
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
-from pipelines.command_line import EXIT_CONFIGURATION, make_pipeline, parse_command_line
+from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
 from transforms.clip_inference import InferenceConfig
 from transforms.infer_clips import METRICS, InferClips
@@ -100,12 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         line = parse_command_line(argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.")
         config = load_config(line.config, line.overrides, BatchConfig)
         return _run(config, find_slices(config), _quiet(PipelineOptions(line.beam_flags)))
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_CONFIGURATION
     except SpeechError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return report(error)
 
 
 def _run(config: BatchConfig, slices: Sequence[Slice], options: PipelineOptions) -> int:

@@ -1,6 +1,7 @@
 """The command line that both jobs share: `--config`, `--set`, and Beam's own options, of which none may be unknown."""
 
 import argparse
+import sys
 import typing
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,13 +9,19 @@ from typing import NamedTuple
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
-from model_runtime.errors import ConfigError
+from model_runtime.errors import ConfigError, SpeechError
 
 EXIT_CONFIGURATION = 2
 """The exit code of a wrong configuration or command line."""
 
 # These runners hand the options on to a job server, which knows more of them (such as --checkpointing_interval).
 _JOB_SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner")
+
+
+def report(error: SpeechError) -> int:
+    """Says on stderr why a job does not run, and gives its exit code."""
+    print(f"error: {error}", file=sys.stderr)
+    return EXIT_CONFIGURATION if isinstance(error, ConfigError) else 1
 
 
 class CommandLine(NamedTuple):

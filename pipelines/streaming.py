@@ -28,7 +28,7 @@ from apache_beam.runners.runner import PipelineResult
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
-from pipelines.command_line import EXIT_CONFIGURATION, parse_command_line
+from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from service.wire import AudioDefaults
 from transforms.dead_letter import DEAD_LETTERS
@@ -123,12 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         list_partitions(config.kafka, config.topics())
         # A model or device that is refused is refused here, once and in words. Local runners then share this engine.
         engine = infer.load_engine() if _is_local(options) else None
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_CONFIGURATION
     except SpeechError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return report(error)
     # What Beam and others have said until now went out in their own form; from here on all is the job's.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     pipeline = beam.Pipeline(options=options)

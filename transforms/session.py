@@ -251,8 +251,6 @@ class _Play:
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             match event:
-                case Enhanced():
-                    continue
                 case Partial() if not self._output.partials:
                     continue
                 case SpeechBegin() | SpeechEnd() if not self._output.segments:
