@@ -75,6 +75,7 @@ running_pid() {
   echo "$pid"
 }
 
+# Records are kept by size, not by age: audio that was captured long ago would be deleted as soon as it is sent.
 configure() {
   cat >"$DATA/server.properties" <<PROPERTIES
 process.roles=broker,controller
@@ -86,6 +87,8 @@ controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs=$DATA/log
 auto.create.topics.enable=false
+log.retention.ms=-1
+log.retention.bytes=1073741824
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=1
