@@ -25,9 +25,10 @@ from model_runtime.frozen_state import FINGERPRINT_BYTES
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
 from model_runtime.recipe import AsrConfig, Recipe
-from model_runtime.recognizer import Recognizer, StreamingRecognizer, UtteranceRecognizer
+from model_runtime.recognizer import Recognizer, StreamingRecognizer
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
+from model_runtime.utterance_recognizer import CtcTranscriber, UtteranceRecognizer
 from model_runtime.vad_listener import VadListener
 from model_runtime.words import WordTimes
 
@@ -56,8 +57,8 @@ class Assembly(NamedTuple):
     fingerprint: bytes
 
 
-def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
-    """Loads every model of a recipe.
+def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembly:
+    """Loads every model of a recipe; with `defer`, one that hears utterances whole is not run on the way.
 
     Raises:
         ModelError, ConfigError, DeviceError: a model, a card or the route is refused; the message says where and why.
@@ -73,7 +74,7 @@ def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
         denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
-        recognizer = _recognizer(asr, recipe.asr)
+        recognizer = _recognizer(asr, recipe.asr, defer and vad is not None)
     if vad is not None and recipe.vad is not None:
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
@@ -101,13 +102,14 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
         yield LoadedModel(stage, card, graphs)
 
 
-def _recognizer(asr: LoadedModel, config: AsrConfig) -> Recognizer:
+def _recognizer(asr: LoadedModel, config: AsrConfig, defer: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
     lexicon = Lexicon(card.lexicon, card.tokens)
     decoder = GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
     times = _word_times(card)
     if isinstance(framing, UtteranceCtcFraming):
-        return UtteranceRecognizer(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
+        transcriber = CtcTranscriber(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
+        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer)
     kernel = StreamingCtcKernel(card.framing_as(StreamingCtcFraming), *asr.graphs)
     interval = config.partial_interval_ms * card.sample_rate_hz // 1000
     return StreamingRecognizer(kernel, decoder, times, interval)

@@ -1,14 +1,15 @@
 """The asr stage of one utterance: audio in, partials on the way, a final at the end."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 import numpy as np
 
 from model_runtime.calls import Call, States, Steps
-from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token, Tokens
-from model_runtime.ctc_encoder import StreamingCtcKernel, UtteranceCtcKernel
-from model_runtime.records import Event, Final, Partial
+from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token
+from model_runtime.ctc_encoder import StreamingCtcKernel
+from model_runtime.records import Event, Final, Partial, Utterance, Word
 from model_runtime.words import WordTimes
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
@@ -19,7 +20,7 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
 
     utterance: int
     start: int
-    # Audio that has not been through the model yet: arrays [n], float32.
+    # Audio that has not been through the model yet: float32 [n], or all of it in pieces of int16 [n].
     audio: tuple[np.ndarray, ...]
     # Streaming recognisers only: samples that have been through it, and its memory.
     consumed: int = 0
@@ -41,7 +42,7 @@ class Recognizer(Protocol):
     def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
         """Takes the next samples; appends partials to `events`."""
 
-    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:
+    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final | Utterance]:
         """Ends the utterance at `end`; the last `silence` samples that were pushed held no speech."""
 
     def last_token(self, state: UtteranceState) -> tuple[Token, Token] | None:
@@ -96,7 +97,10 @@ class StreamingRecognizer:
         missing = pending + max(0, framing.tail_samples - silence)
         zeros = np.zeros(-(-missing // framing.block_samples) * framing.block_samples - pending, np.float32)
         state = yield from self.push(state, zeros, [])
-        return _final(state, self._decoder.finish(state.decoder), self._times, end)
+        tokens = self._decoder.finish(state.decoder)
+        words = self._times.words(tokens, state.start, end)
+        text, confidence = self._times.text(tokens), mean_confidence(words)
+        return Final(state.utterance, state.revision, text, words, confidence, state.start, end)
 
     def last_token(self, state: UtteranceState) -> tuple[Token, Token] | None:
         """Gives the first and the last token so far."""
@@ -104,44 +108,6 @@ class StreamingRecognizer:
         return (tokens[0], tokens[-1]) if tokens else None
 
 
-class UtteranceRecognizer:
-    """A full-context CTC model that runs once, when the utterance has ended."""
-
-    waits_for_end = True
-
-    def __init__(self, kernel: UtteranceCtcKernel, decoder: Decoder, times: WordTimes) -> None:
-        self._kernel = kernel
-        self._decoder = decoder
-        self._times = times
-
-    def start(self, utterance: int, position: int) -> UtteranceState:
-        """Begins an utterance at `position`."""
-        return UtteranceState(utterance, position, ())
-
-    def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
-        """Keeps the samples."""
-        yield from ()
-        return UtteranceState(state.utterance, state.start, state.audio + (samples.copy(),))
-
-    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:
-        """Runs the model over [start, end), padded with zeros."""
-        framing = self._kernel.framing
-        audio = np.concatenate((np.zeros(framing.context_samples, np.float32), *state.audio))
-        audio = audio[: framing.context_samples + end - state.start]
-        multiple = framing.pad_multiple_samples
-        samples = max(multiple, -(-(end - state.start) // multiple) * multiple)
-        padded = np.zeros(framing.context_samples + samples, np.float32)
-        padded[: len(audio)] = audio
-        log_probs = yield Call(self._kernel, samples, (padded,))
-        decoder = self._decoder.advance(START, log_probs)
-        return _final(state, self._decoder.finish(decoder), self._times, end)
-
-    def last_token(self, state: UtteranceState) -> None:
-        """Nothing is known before the end."""
-        return None
-
-
-def _final(state: UtteranceState, tokens: Tokens, times: WordTimes, end: int) -> Final:
-    words = times.words(tokens, state.start, end)
-    confidence = round(sum(word.confidence for word in words) / len(words), 4) if words else 0.0
-    return Final(state.utterance, state.revision, times.text(tokens), words, confidence, state.start, end)
+def mean_confidence(words: Sequence[Word]) -> float:
+    """Gives the confidence of a text from those of its words: their mean, 0 where nothing was said."""
+    return round(sum(word.confidence for word in words) / len(words), 4) if words else 0.0

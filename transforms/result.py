@@ -6,7 +6,18 @@ import apache_beam as beam
 import msgspec
 from apache_beam.coders import RowCoder
 
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
+from model_runtime.records import (
+    Enhanced,
+    Event,
+    Final,
+    MadeBy,
+    Partial,
+    SpeechBegin,
+    SpeechEnd,
+    Utterance,
+    UtteranceAudio,
+    Word,
+)
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -67,7 +78,7 @@ def samples_to_ms(samples: int, sample_rate_hz: int) -> int:
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
-    """Gives the result of an event; None for Enhanced, which is audio and goes another way."""
+    """Gives the result of an event; None for audio and what is not yet in words: they go other ways."""
     match event:
         case SpeechBegin(utterance, start):
             return _result(heard, made_by, "speech_begin", utterance, "begin", start, start)
@@ -79,7 +90,7 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
         case Final(utterance, revision, text, words, _, start, end):
             result = _result(heard, made_by, "final", utterance, str(revision), start, end)
             return result._replace(revision=revision, text=text, words=list(words))
-        case Enhanced():
+        case Enhanced() | UtteranceAudio() | Utterance():
             return None
 
 

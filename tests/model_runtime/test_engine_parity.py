@@ -9,8 +9,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_runtime import Audio, Enhanced, Event, Final, Partial, Recipe, SpeechBegin, SpeechEngine
+from model_runtime import (
+    Audio,
+    Enhanced,
+    Event,
+    Final,
+    Partial,
+    Recipe,
+    SpeechBegin,
+    SpeechEngine,
+    SpeechError,
+    Utterance,
+    UtteranceAudio,
+)
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
+from model_runtime.resample import Resampler
 
 DENOISE = DenoiseConfig("unison-denoise")
 VAD = VadConfig("unison-vad")
@@ -155,3 +168,47 @@ def test_third_party_models_run_from_their_cards_with_the_same_promise(
     assert begins == [832, 47_936]
     together = loaded.run([audio, audio[:20_000], audio], batch_size=3)
     assert together[0] == together[2] == whole
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 44_100])
+@pytest.mark.parametrize("variant", ["float32", "int8"])
+def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], variant: str, rate_hz: int
+) -> None:
+    loaded, deferring = engine("batch", variant), engine("batch", variant, defer=True)
+    audio = Resampler(samples[0].sample_rate_hz, rate_hz).run(samples[0].samples)
+    (whole,) = loaded.run([Audio(audio, rate_hz)])
+    deferred = streamed(deferring, audio, [1600] * 40, rate_hz)
+    pieces: dict[int, bytes] = {}
+    events: list[Event] = []
+    for event in deferred:
+        if isinstance(event, UtteranceAudio):
+            pieces[event.utterance] = pieces.get(event.utterance, b"") + event.pcm
+        elif isinstance(event, Utterance):
+            events += deferring.transcribe([(event, pieces[event.utterance])])
+        else:
+            events.append(event)
+    assert any(isinstance(event, Final) for event in whole)
+    assert events == whole
+
+
+def test_the_memory_of_an_engine_that_defers_does_not_grow_with_an_utterance(
+    engine: Callable[..., SpeechEngine], samples: list[Audio]
+) -> None:
+    recipe = Recipe("long", None, VAD, AsrConfig("unison-asr-batch"), EndpointConfig(5000, 60_000, 60_000))
+    deferring = engine(recipe, defer=True)
+    # A whole number of the vad's blocks, so that nothing is left over.
+    audio, state, sizes = samples[0].samples[:12_800], deferring.start(), []
+    for _ in range(10):
+        state, _ = deferring.step(state, audio)
+        sizes.append(len(deferring.freeze(state)))
+    assert state.vad is not None
+    assert state.vad.utterance is not None
+    assert max(sizes[2:]) - min(sizes[2:]) <= 16  # wider numbers
+
+
+def test_only_a_recogniser_that_hears_utterances_whole_can_be_asked_to_transcribe(
+    engine: Callable[..., SpeechEngine],
+) -> None:
+    with pytest.raises(SpeechError, match="recipe streaming has no recogniser that hears utterances whole"):
+        engine().transcribe([])
