@@ -10,14 +10,14 @@ from model_runtime.card import (
     ModelCard,
     ProbabilityFraming,
     SpectralFraming,
-    StreamingCtcFraming,
+    StreamingFraming,
     UtteranceCtcFraming,
     load_card,
 )
 from model_runtime.continuous_listener import ContinuousListener
 from model_runtime.ctc import GreedyDecoder, PrefixBeamDecoder
-from model_runtime.ctc_encoder import StreamingCtcKernel, UtteranceCtcKernel
 from model_runtime.devices import RouteConfig
+from model_runtime.encoder import StreamingEncoderKernel, UtteranceEncoderKernel
 from model_runtime.endpoint import EndpointRules
 from model_runtime.errors import ConfigError
 from model_runtime.frame_probability import ProbabilityKernel
@@ -25,9 +25,10 @@ from model_runtime.frozen_state import FINGERPRINT_BYTES
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
 from model_runtime.recipe import AsrConfig, Recipe
-from model_runtime.recognizer import Recognizer, StreamingRecognizer
+from model_runtime.recognizer import CtcSearch, Decoder, Recognizer, StreamingRecognizer
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
+from model_runtime.transducer import RowsKernel, TransducerDecoder
 from model_runtime.utterance_recognizer import CtcTranscriber, UtteranceRecognizer
 from model_runtime.vad_listener import VadListener
 from model_runtime.words import WordTimes
@@ -104,27 +105,57 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
 
 def _recognizer(asr: LoadedModel, config: AsrConfig, defer: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
-    lexicon = Lexicon(card.lexicon, card.tokens)
-    decoder = GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
+    bound = config.decoder == "prefix_beam"
+    lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
     times = _word_times(card)
+    features, encoder = _graphs(asr, "features", "encoder")
     if isinstance(framing, UtteranceCtcFraming):
-        transcriber = CtcTranscriber(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
+        kernel = UtteranceEncoderKernel(framing, features, encoder)
+        transcriber = CtcTranscriber(kernel, _ctc_decoder(config, lexicon), times)
         return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer)
-    kernel = StreamingCtcKernel(card.framing_as(StreamingCtcFraming), *asr.graphs)
+    transducer = card.kind == "streaming_transducer"
+    search = _transducer(asr, config, lexicon) if transducer else CtcSearch(_ctc_decoder(config, lexicon))
+    output = "encoding" if transducer else "log_probs"
     interval = config.partial_interval_ms * card.sample_rate_hz // 1000
-    return StreamingRecognizer(kernel, decoder, times, interval)
+    streaming = StreamingEncoderKernel(card.framing_as(StreamingFraming), features, encoder, output)
+    return StreamingRecognizer(streaming, search, times, interval)
+
+
+def _transducer(asr: LoadedModel, config: AsrConfig, lexicon: Lexicon) -> TransducerDecoder:
+    predictor, joiner = _graphs(asr, "predictor", "joiner")
+    kernels = RowsKernel(predictor, "prediction"), RowsKernel(joiner, "log_probs")
+    return TransducerDecoder(*kernels, lexicon, 1 if config.decoder == "greedy" else config.beam)
+
+
+def _graphs(model: LoadedModel, *roles: str) -> list[Graph]:
+    """Gives a model's graphs by what they do.
+
+    Raises:
+        ConfigError: the card has no such graph.
+    """
+    there = {binding.role: graph for binding, graph in zip(model.card.graphs, model.graphs, strict=True)}
+    missing = [role for role in roles if role not in there]
+    if missing:
+        raise ConfigError(
+            f"{model.card.folder}: a {model.card.kind} model needs graphs {missing}, it has {list(there)}"
+        )
+    return [there[role] for role in roles]
+
+
+def _ctc_decoder(config: AsrConfig, lexicon: Lexicon) -> Decoder:
+    return GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
 
 
 def _word_times(card: ModelCard) -> WordTimes:
     framing = card.parsed_framing()
-    if not isinstance(framing, StreamingCtcFraming | UtteranceCtcFraming):
-        raise ConfigError(f"{card.name}: words need a CTC model, got kind {card.kind}")
+    if not isinstance(framing, StreamingFraming | UtteranceCtcFraming):
+        raise ConfigError(f"{card.name}: words need a CTC model or a transducer, got kind {card.kind}")
     return WordTimes(card.tokens, framing.frame_samples, framing.delay_samples, card.sample_rate_hz)
 
 
 def _block_samples(card: ModelCard) -> int:
     framing = card.parsed_framing()
-    if isinstance(framing, StreamingCtcFraming):
+    if isinstance(framing, StreamingFraming):
         return framing.block_samples
     return card.sample_rate_hz * _UTTERANCE_BLOCK_MS // 1000
 

@@ -12,11 +12,11 @@ from model_runtime.graph import GraphBinding
 PACKAGE_MODELS = Path(__file__).parent / "models"
 
 Task = Literal["denoise", "vad", "asr"]
-Kind = Literal["spectral", "frame_probability", "streaming_ctc", "utterance_ctc"]
+Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc"]
 KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
     "denoise": ("spectral",),
     "vad": ("frame_probability",),
-    "asr": ("streaming_ctc", "utterance_ctc"),
+    "asr": ("streaming_ctc", "streaming_transducer", "utterance_ctc"),
 }
 
 
@@ -53,7 +53,7 @@ class ProbabilityFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         _at_least("context_samples", self.context_samples, 0)
 
 
-class StreamingCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StreamingFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a streaming recogniser is fed, and how its frames lie in time."""
 
     block_samples: int
@@ -89,11 +89,12 @@ class UtteranceCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 FramingT = TypeVar("FramingT")
-Framing = SpectralFraming | ProbabilityFraming | StreamingCtcFraming | UtteranceCtcFraming
+Framing = SpectralFraming | ProbabilityFraming | StreamingFraming | UtteranceCtcFraming
 _FRAMING: dict[str, type] = {
     "spectral": SpectralFraming,
     "frame_probability": ProbabilityFraming,
-    "streaming_ctc": StreamingCtcFraming,
+    "streaming_ctc": StreamingFraming,
+    "streaming_transducer": StreamingFraming,
     "utterance_ctc": UtteranceCtcFraming,
 }
 

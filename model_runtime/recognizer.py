@@ -1,18 +1,53 @@
 """The asr stage of one utterance: audio in, partials on the way, a final at the end."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from model_runtime.calls import Call, States, Steps
-from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token
-from model_runtime.ctc_encoder import StreamingCtcKernel
+from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token, Tokens
+from model_runtime.encoder import StreamingEncoderKernel
 from model_runtime.records import Event, Final, Partial, Utterance, Word
+from model_runtime.transducer import TransducerState
 from model_runtime.words import WordTimes
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
+
+
+class Search(Protocol):
+    """How a streaming recogniser turns its encoder's output into tokens: what it remembers is its own affair."""
+
+    def start(self) -> DecoderState | TransducerState:
+        """Gives the state of a new utterance."""
+
+    def advance(self, state: Any, encoded: np.ndarray) -> Steps[Any]:
+        """Takes the output of the next frames."""
+
+    def so_far(self, state: Any) -> Tokens:
+        """Gives the tokens of an utterance that goes on."""
+
+    def finish(self, state: Any) -> Tokens:
+        """Gives the tokens of the whole utterance."""
+
+
+class CtcSearch:
+    """A CTC decoder, which needs no model on the way."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.so_far = decoder.so_far
+        self.finish = decoder.finish
+
+    def start(self) -> DecoderState:
+        """Gives the state of a new utterance."""
+        return START
+
+    def advance(self, state: DecoderState, log_probs: np.ndarray) -> Steps[DecoderState]:
+        """Takes log probabilities [frames, tokens]."""
+        yield from ()
+        return self._decoder.advance(state, log_probs)
 
 
 class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
@@ -25,7 +60,7 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
     # Streaming recognisers only: samples that have been through it, and its memory.
     consumed: int = 0
     states: States = ()
-    decoder: DecoderState = START
+    decoder: DecoderState | TransducerState = START
     revision: int = 0
     text: str = ""
 
@@ -50,15 +85,15 @@ class Recognizer(Protocol):
 
 
 class StreamingRecognizer:
-    """A streaming CTC model and a decoder that go on block by block."""
+    """A streaming encoder and a search that go on block by block."""
 
     waits_for_end = False
 
     def __init__(
-        self, kernel: StreamingCtcKernel, decoder: Decoder, times: WordTimes, partial_interval_samples: int
+        self, kernel: StreamingEncoderKernel, search: Search, times: WordTimes, partial_interval_samples: int
     ) -> None:
         self._kernel = kernel
-        self._decoder = decoder
+        self._search = search
         self._times = times
         self._interval = partial_interval_samples
 
@@ -66,7 +101,7 @@ class StreamingRecognizer:
         """Begins an utterance at `position` with a fresh memory."""
         context = np.zeros(self._kernel.framing.context_samples, np.float32)
         states = self._kernel.initial_states()
-        return UtteranceState(utterance, position, (context,), 0, states)
+        return UtteranceState(utterance, position, (context,), 0, states, self._search.start())
 
     def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
         """Takes the next samples; appends a partial whenever a multiple of the interval is passed with new text."""
@@ -76,11 +111,11 @@ class StreamingRecognizer:
         consumed, states, decoder, at = state.consumed, state.states, state.decoder, 0
         revision, text = state.revision, state.text
         while len(audio) - at >= needed:
-            log_probs, states = yield Call(self._kernel, None, (audio[at : at + needed], states))
+            encoded, states = yield Call(self._kernel, None, (audio[at : at + needed], states))
             at += block
-            decoder = self._decoder.advance(decoder, log_probs)
+            decoder = yield from self._search.advance(decoder, encoded)
             if self._interval and (consumed + block) // self._interval > consumed // self._interval:
-                new_text = self._times.text(self._decoder.so_far(decoder))
+                new_text = self._times.text(self._search.so_far(decoder))
                 if new_text != text:
                     text = new_text
                     end = state.start + consumed + block
@@ -97,7 +132,7 @@ class StreamingRecognizer:
         missing = pending + max(0, framing.tail_samples - silence)
         zeros = np.zeros(-(-missing // framing.block_samples) * framing.block_samples - pending, np.float32)
         state = yield from self.push(state, zeros, [])
-        tokens = self._decoder.finish(state.decoder)
+        tokens = self._search.finish(state.decoder)
         words = self._times.words(tokens, state.start, end)
         text, confidence = self._times.text(tokens), mean_confidence(words)
         return Final(state.utterance, state.revision, text, words, confidence, state.start, end)

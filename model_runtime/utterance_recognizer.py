@@ -6,8 +6,8 @@ import numpy as np
 
 from model_runtime.calls import Call, Steps
 from model_runtime.ctc import START
-from model_runtime.ctc_encoder import UtteranceCtcKernel
 from model_runtime.decode import decode_pcm, encode_linear16
+from model_runtime.encoder import UtteranceEncoderKernel
 from model_runtime.recognizer import Decoder, UtteranceState, mean_confidence
 from model_runtime.records import Event, Final, Utterance, UtteranceAudio, Word
 from model_runtime.words import WordTimes
@@ -25,7 +25,7 @@ class Transcriber(Protocol):
 class CtcTranscriber:
     """A full-context CTC model and a decoder."""
 
-    def __init__(self, kernel: UtteranceCtcKernel, decoder: Decoder, times: WordTimes) -> None:
+    def __init__(self, kernel: UtteranceEncoderKernel, decoder: Decoder, times: WordTimes) -> None:
         self._kernel = kernel
         self._decoder = decoder
         self._times = times
