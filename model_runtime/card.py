@@ -8,15 +8,16 @@ import yaml
 
 from model_runtime.errors import ConfigError, ModelError
 from model_runtime.graph import GraphBinding
+from model_runtime.whisper_framing import WhisperFraming
 
 PACKAGE_MODELS = Path(__file__).parent / "models"
 
 Task = Literal["denoise", "vad", "asr"]
-Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc"]
+Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"]
 KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
     "denoise": ("spectral",),
     "vad": ("frame_probability",),
-    "asr": ("streaming_ctc", "streaming_transducer", "utterance_ctc"),
+    "asr": ("streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"),
 }
 
 
@@ -89,13 +90,14 @@ class UtteranceCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 FramingT = TypeVar("FramingT")
-Framing = SpectralFraming | ProbabilityFraming | StreamingFraming | UtteranceCtcFraming
+Framing = SpectralFraming | ProbabilityFraming | StreamingFraming | UtteranceCtcFraming | WhisperFraming
 _FRAMING: dict[str, type] = {
     "spectral": SpectralFraming,
     "frame_probability": ProbabilityFraming,
     "streaming_ctc": StreamingFraming,
     "streaming_transducer": StreamingFraming,
     "utterance_ctc": UtteranceCtcFraming,
+    "whisper": WhisperFraming,
 }
 
 
@@ -117,10 +119,12 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: str | None = None
     # Batch sizes that the graphs accept: "any", or a list.
     batch_sizes: Literal["any"] | tuple[int, ...] = "any"
-    # asr only. tokens[0] is the blank; "▁" marks a word's start.
+    # CTC models and transducers only. tokens[0] is the blank; "▁" marks a word's start.
     tokens: tuple[str, ...] = ()
     lexicon: dict[str, tuple[str, ...]] = {}
     quality: dict[str, object] = {}
+    # Imported models: hashes of their files, and of the weights that they were made of.
+    sha256: dict[str, str] = {}
     folder: str = ""
 
     def __post_init__(self) -> None:
@@ -132,8 +136,8 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for variant, files in self.variants.items():
             if sorted(files) != sorted(roles):
                 raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
-        if self.task == "asr" and len(self.tokens) < 2:
-            raise ValueError(f"tokens of an asr model must be at least 2, got {len(self.tokens)}")
+        if self.kind.endswith(("_ctc", "_transducer")) and len(self.tokens) < 2:
+            raise ValueError(f"tokens of a {self.kind} model must be at least 2, got {len(self.tokens)}")
         for word, pieces in self.lexicon.items():
             unknown = [piece for piece in pieces if piece not in self.tokens]
             if unknown:
