@@ -29,8 +29,10 @@ from model_runtime.recognizer import CtcSearch, Decoder, Recognizer, StreamingRe
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
 from model_runtime.transducer import RowsKernel, TransducerDecoder
-from model_runtime.utterance_recognizer import CtcTranscriber, UtteranceRecognizer
+from model_runtime.utterance_recognizer import CtcTranscriber, UtteranceRecognizer, WhisperUtterances
 from model_runtime.vad_listener import VadListener
+from model_runtime.whisper_framing import WhisperFraming
+from model_runtime.whisper_transcriber import WhisperTranscriber
 from model_runtime.words import WordTimes
 
 # A recogniser without a vad and without blocks of its own is fed this often, and so are its endpoint rules.
@@ -75,7 +77,7 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembl
         denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
-        recognizer = _recognizer(asr, recipe.asr, defer and vad is not None)
+        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None)
     if vad is not None and recipe.vad is not None:
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
@@ -103,8 +105,13 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
         yield LoadedModel(stage, card, graphs)
 
 
-def _recognizer(asr: LoadedModel, config: AsrConfig, defer: bool) -> Recognizer:
+def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
+    if isinstance(framing, WhisperFraming):
+        _check_window(recipe, framing, card)
+        graphs = _graphs(asr, "encoder", "cross", "decoder")
+        whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
+        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer)
     bound = config.decoder == "prefix_beam"
     lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
     times = _word_times(card)
@@ -119,6 +126,16 @@ def _recognizer(asr: LoadedModel, config: AsrConfig, defer: bool) -> Recognizer:
     interval = config.partial_interval_ms * card.sample_rate_hz // 1000
     streaming = StreamingEncoderKernel(card.framing_as(StreamingFraming), features, encoder, output)
     return StreamingRecognizer(streaming, search, times, interval)
+
+
+def _check_window(recipe: Recipe, framing: WhisperFraming, card: ModelCard) -> None:
+    """An utterance must fit into the model's window, a second's margin included."""
+    most_ms = framing.window_samples * 1000 // card.sample_rate_hz - 1000
+    if recipe.endpoint.max_utterance_ms > most_ms:
+        raise ConfigError(
+            f"recipe {recipe.name}: endpoint.max_utterance_ms must be at most {most_ms} for {card.name}, "
+            f"got {recipe.endpoint.max_utterance_ms}"
+        )
 
 
 def _transducer(asr: LoadedModel, config: AsrConfig, lexicon: Lexicon) -> TransducerDecoder:
@@ -148,8 +165,11 @@ def _ctc_decoder(config: AsrConfig, lexicon: Lexicon) -> Decoder:
 
 def _word_times(card: ModelCard) -> WordTimes:
     framing = card.parsed_framing()
+    if isinstance(framing, WhisperFraming):
+        # Its words come with their times; no token is ever asked for its own.
+        return WordTimes((), 1, 0, card.sample_rate_hz)
     if not isinstance(framing, StreamingFraming | UtteranceCtcFraming):
-        raise ConfigError(f"{card.name}: words need a CTC model or a transducer, got kind {card.kind}")
+        raise ConfigError(f"{card.name}: a model of this kind gives no words: {card.kind}")
     return WordTimes(card.tokens, framing.frame_samples, framing.delay_samples, card.sample_rate_hz)
 
 

@@ -1,5 +1,6 @@
 """Model cards: the YAML that tells everything about a model but its weights, so a model is added without code."""
 
+import os
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -11,6 +12,9 @@ from model_runtime.graph import GraphBinding
 from model_runtime.whisper_framing import WhisperFraming
 
 PACKAGE_MODELS = Path(__file__).parent / "models"
+
+# Models that are imported by the user; UNISON_MODELS names another folder.
+USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
 Task = Literal["denoise", "vad", "asr"]
 Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"]
@@ -164,7 +168,7 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {variant: Path(self.folder) / files[role] for variant, files in self.variants.items()}
 
 
-def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS,)) -> ModelCard:
+def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS, USER_MODELS)) -> ModelCard:
     """Gives the card of a model by its name (a folder below one of `folders`) or by the path of its card or folder.
 
     Raises:
@@ -189,7 +193,8 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
         if candidate.is_file():
             return candidate
     known = sorted(card.parent.name for folder in folders for card in folder.glob("*/card.yaml"))
-    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}")
+    hint = "; python -m training.import_whisper makes Whisper's" if name.startswith("whisper-") else ""
+    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}{hint}")
 
 
 def _at_least(field: str, value: int, bound: int) -> None:

@@ -1,5 +1,6 @@
 """The asr stage of models that hear an utterance whole, once it has ended: here, or wherever its audio is sent."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,8 @@ from model_runtime.decode import decode_pcm, encode_linear16
 from model_runtime.encoder import UtteranceEncoderKernel
 from model_runtime.recognizer import Decoder, UtteranceState, mean_confidence
 from model_runtime.records import Event, Final, Utterance, UtteranceAudio, Word
+from model_runtime.whisper_features import SAMPLE_RATE_HZ
+from model_runtime.whisper_transcriber import Transcript, WhisperTranscriber
 from model_runtime.words import WordTimes
 
 Said = tuple[str, tuple[Word, ...]]
@@ -40,6 +43,33 @@ class CtcTranscriber:
         log_probs = yield Call(self._kernel, samples, (padded,))
         tokens = self._decoder.finish(self._decoder.advance(START, log_probs))
         return self._times.text(tokens), self._times.words(tokens, start, start + len(audio))
+
+
+class WhisperKernel:
+    """Rows (samples of a clip [n],) -> transcripts."""
+
+    def __init__(self, transcriber: WhisperTranscriber) -> None:
+        self._transcriber = transcriber
+
+    def run(self, rows: Sequence[tuple[np.ndarray]]) -> list[Transcript]:
+        """Transcribes clips of any lengths."""
+        return self._transcriber.transcribe([audio for (audio,) in rows])
+
+
+class WhisperUtterances:
+    """A Whisper model, its words moved from the clip's time to the session's."""
+
+    def __init__(self, transcriber: WhisperTranscriber) -> None:
+        self._kernel = WhisperKernel(transcriber)
+
+    def transcribe(self, audio: np.ndarray, start: int) -> Steps[Said]:
+        """Has the utterance transcribed, which must fit into the model's window."""
+        transcript: Transcript = yield Call(self._kernel, None, (audio,))
+        start_ms = start * 1000 // SAMPLE_RATE_HZ
+        words = [
+            word._replace(start_ms=start_ms + word.start_ms, end_ms=start_ms + word.end_ms) for word in transcript.words
+        ]
+        return transcript.text, tuple(words)
 
 
 class UtteranceRecognizer:
