@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @cache
 def cached_engine(recipe: str | Recipe, variant: str, threads: int, defer: bool) -> SpeechEngine:
-    variants = (variant, "float32")
+    # The toy Whisper has nothing else than float16.
+    variants = (variant, "float32", "float16")
     return SpeechEngine.load(recipe, RouteConfig(variants=variants, threads=threads), defer)
 
 

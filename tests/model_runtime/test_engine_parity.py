@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from model_runtime import (
     Audio,
+    ConfigError,
     Enhanced,
     Event,
     Final,
@@ -27,6 +28,7 @@ from model_runtime.resample import Resampler
 
 DENOISE = DenoiseConfig("unison-denoise")
 VAD = VadConfig("unison-vad")
+TOY_WHISPER = Path(__file__).parent / "whisper_toy"
 RECIPES: dict[str, str | Recipe] = {
     "streaming": "streaming",
     "batch": "batch",
@@ -37,6 +39,7 @@ RECIPES: dict[str, str | Recipe] = {
         "batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)
     ),
     "all enhanced": Recipe("enhanced", DENOISE, VAD, AsrConfig("unison-asr-stream")),
+    "whisper": Recipe("whisper", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(5000, 300, 5000)),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
 }
 LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
@@ -171,11 +174,11 @@ def test_third_party_models_run_from_their_cards_with_the_same_promise(
 
 
 @pytest.mark.parametrize("rate_hz", [16_000, 44_100])
-@pytest.mark.parametrize("variant", ["float32", "int8"])
+@pytest.mark.parametrize(("name", "variant"), [("batch", "float32"), ("batch", "int8"), ("whisper", "float16")])
 def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
-    engine: Callable[..., SpeechEngine], samples: list[Audio], variant: str, rate_hz: int
+    engine: Callable[..., SpeechEngine], samples: list[Audio], name: str, variant: str, rate_hz: int
 ) -> None:
-    loaded, deferring = engine("batch", variant), engine("batch", variant, defer=True)
+    loaded, deferring = engine(RECIPES[name], variant), engine(RECIPES[name], variant, defer=True)
     audio = Resampler(samples[0].sample_rate_hz, rate_hz).run(samples[0].samples)
     (whole,) = loaded.run([Audio(audio, rate_hz)])
     deferred = streamed(deferring, audio, [1600] * 40, rate_hz)
@@ -205,6 +208,12 @@ def test_the_memory_of_an_engine_that_defers_does_not_grow_with_an_utterance(
     assert state.vad is not None
     assert state.vad.utterance is not None
     assert max(sizes[2:]) - min(sizes[2:]) <= 16  # wider numbers
+
+
+def test_an_utterance_must_fit_into_the_window_of_whisper(engine: Callable[..., SpeechEngine]) -> None:
+    recipe = Recipe("long", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(max_utterance_ms=30_000))
+    with pytest.raises(ConfigError, match="max_utterance_ms must be at most 29000 for whisper_toy, got 30000"):
+        engine(recipe)
 
 
 def test_only_a_recogniser_that_hears_utterances_whole_can_be_asked_to_transcribe(
