@@ -1,5 +1,6 @@
 """Model cards: the YAML that tells everything about a model but its weights, so a model is added without code."""
 
+import os
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -11,6 +12,8 @@ from model_runtime.graph import GraphBinding
 from model_runtime.whisper_framing import WhisperFraming
 
 PACKAGE_MODELS = Path(__file__).parent / "models"
+# Models that are imported by the user; UNISON_MODELS names another folder.
+USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
 Task = Literal["denoise", "vad", "asr"]
 Kind = Literal["spectral", "frame_probability", "streaming_ctc", "utterance_ctc", "whisper"]
@@ -163,7 +166,7 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {variant: Path(self.folder) / files[role] for variant, files in self.variants.items()}
 
 
-def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS,)) -> ModelCard:
+def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS, USER_MODELS)) -> ModelCard:
     """Gives the card of a model by its name (a folder below one of `folders`) or by the path of its card or folder.
 
     Raises:
