@@ -12,6 +12,8 @@ from model_runtime.graph import GraphBinding
 from model_runtime.whisper_framing import WhisperFraming
 
 PACKAGE_MODELS = Path(__file__).parent / "models"
+# Models that are imported by the user; UNISON_MODELS names another folder.
+USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
 # Models that are imported by the user; UNISON_MODELS names another folder.
 USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")

