@@ -23,8 +23,9 @@ from model_runtime.engine import SpeechEngine
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
-from transforms.session import COUNTS, SessionLogic, Turn
+from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_turn import COUNTS, Turn
 from transforms.stream_records import Chunk, EnhancedChunk
 
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
@@ -36,7 +37,7 @@ _Output: TypeAlias = (
 
 
 class InferSessions(beam.PTransform):
-    """Takes (session, Chunk), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
+    """Takes (session, [Chunk, ...]), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
 
     Elements carry their stream time as Beam timestamp. What a session says is what the engine says about its samples;
     see transforms.session for when it ends.
@@ -70,7 +71,7 @@ class InferSessions(beam.PTransform):
 
 class _InferSessionsFn(_EngineFn):
     BOOK = ReadModifyWriteStateSpec("book", BytesCoder())
-    # One timer for both of a session's deadlines, idleness and the end of its tombstone: the book says which is due.
+    # One timer for all of a session's deadlines, from a gap to the end of its tombstone: the book says which is due.
     DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
 
     def __init__(self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig) -> None:
@@ -85,12 +86,12 @@ class _InferSessionsFn(_EngineFn):
 
     def process(
         self,
-        element: tuple[str, Chunk],
+        element: tuple[str, list[Chunk]],
         book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
     ) -> Iterator[_Output]:
-        _, chunk = element
-        turn = self._logic.advance(book.read(), chunk)
+        _, chunks = element
+        turn = self._logic.advance(book.read(), chunks)
         yield from self._carry_out(turn, book, deadline)
 
     @on_timer(DEADLINE)
@@ -113,7 +114,8 @@ class _InferSessionsFn(_EngineFn):
             deadline.clear()
         else:
             book.write(turn.book)
-            deadline.set(Timestamp(micros=turn.deadline_ms * 1000))
+            if turn.timer_ms is not None:
+                deadline.set(Timestamp(micros=turn.timer_ms * 1000))
         yield from turn.results
         for chunk in turn.enhanced:
             yield TaggedOutput(ENHANCED, chunk)

@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-import apache_beam as beam
 import msgspec
-from apache_beam.coders import RowCoder
 
 from model_runtime.records import (
     Enhanced,
@@ -18,6 +16,7 @@ from model_runtime.records import (
     UtteranceAudio,
     Word,
 )
+from transforms.record_coder import register
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -28,12 +27,23 @@ NO_UTTERANCE = -1
 """The utterance of a result that is about the whole session."""
 
 
+class Gap(NamedTuple):
+    """Chunks that never came, and the silence that stands in for them, in ms from the session's first sample.
+
+    The silence may be shorter than what is missing (SessionConfig.max_fill_ms); before the first sample there is none.
+    """
+
+    start_ms: int
+    end_ms: int
+    chunks: int
+
+
 class Heard(NamedTuple):
     """What a result says about the session it belongs to, besides the event itself.
 
     incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
-    far; gaps, duplicates: chunks that never came, chunks that came twice; captured_ms: the capture time of the last
+    far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
     sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock.
     """
 
@@ -41,7 +51,7 @@ class Heard(NamedTuple):
     incarnation: int
     sample_rate_hz: int
     audio_ms: int
-    gaps: int = 0
+    gaps: list[Gap] = []  # noqa: RUF012  (a NamedTuple default, never changed)
     duplicates: int = 0
     captured_ms: int | None = None
 
@@ -66,7 +76,7 @@ class Result(NamedTuple):
     audio_ms: int
     model: str
     device: str
-    gaps: int
+    gaps: list[Gap]
     duplicates: int
     reason: str
     captured_ms: int | None
@@ -109,6 +119,7 @@ def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
     fields = result._asdict()
     captured_ms = fields.pop("captured_ms")
     fields["words"] = [word._asdict() for word in result.words]
+    fields["gaps"] = [gap._asdict() for gap in result.gaps]
     timed = now_ms is not None and captured_ms is not None and captured_ms <= now_ms
     fields["latency_ms"] = now_ms - captured_ms if timed else None
     return msgspec.json.encode(fields)
@@ -138,5 +149,4 @@ def _result(
     )
 
 
-beam.coders.registry.register_coder(Word, RowCoder)
-beam.coders.registry.register_coder(Result, RowCoder)
+register(Result)

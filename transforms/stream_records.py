@@ -2,11 +2,9 @@
 
 from typing import NamedTuple
 
-import apache_beam as beam
-from apache_beam.coders import RowCoder
-
 from model_runtime.errors import SpeechError
 from transforms.dead_letter import DeadLetter, Header
+from transforms.record_coder import register
 
 
 class KafkaPartition(NamedTuple):
@@ -106,5 +104,4 @@ def refused_chunk(chunk: Chunk, stage: str, error: SpeechError) -> DeadLetter:
     )
 
 
-for _record in (KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput):
-    beam.coders.registry.register_coder(_record, RowCoder)
+register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput)
