@@ -7,6 +7,7 @@ import msgspec
 from apache_beam.coders import RowCoder
 
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
+from transforms.milliseconds import samples_to_ms as samples_to_ms
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -59,11 +60,6 @@ class Result(NamedTuple):
     duplicates: int
     reason: str
     captured_ms: int | None
-
-
-def samples_to_ms(samples: int, sample_rate_hz: int) -> int:
-    """Gives a position or a length in ms, rounded to the nearest."""
-    return (2000 * samples + sample_rate_hz) // (2 * sample_rate_hz)
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
