@@ -5,7 +5,9 @@
     ├── AudioError           audio cannot be used: coding, rate, channels, samples
     ├── ModelError           a model file or its card is refused at load
     ├── DeviceError          a route says "refuse" and the device cannot be had
-    └── StateError           frozen state cannot be thawed: damaged, or of another model
+    ├── StateError           frozen state cannot be thawed: damaged, or of another model
+    ├── WorkerError          a process that runs models dies on its input, takes too long, or does not start
+    └── LockedError          another run is writing to the same place
 
 Anything else that is raised is a bug and is left to crash the job. `retriable` says whether the same call may
 succeed later without a change of its input.
@@ -38,3 +40,13 @@ class DeviceError(SpeechError):
 
 class StateError(SpeechError):
     """Frozen state cannot be thawed; the message names what differs."""
+
+
+class WorkerError(SpeechError):
+    """A process that runs models died on its input, took too long, or could not start; the message says which."""
+
+
+class LockedError(SpeechError):
+    """Another run is writing to the same place; the message names it."""
+
+    retriable = True

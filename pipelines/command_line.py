@@ -3,7 +3,7 @@
 import argparse
 import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import apache_beam as beam
@@ -25,15 +25,21 @@ def report(error: SpeechError) -> int:
 
 
 class CommandLine(NamedTuple):
-    """A parsed command line; beam_flags are what PipelineOptions is made of."""
+    """A parsed command line; beam_flags are what PipelineOptions is made of, switches those of the job that are on."""
 
     config: str | None
     overrides: list[str]
     beam_flags: list[str]
+    switches: frozenset[str] = frozenset()
 
 
-def parse_command_line(argv: Sequence[str] | None, program: str, description: str) -> CommandLine:
+def parse_command_line(
+    argv: Sequence[str] | None, program: str, description: str, switches: Mapping[str, str] | None = None
+) -> CommandLine:
     """Splits the arguments into the product's and Beam's.
+
+    Args:
+        switches: name -> help of the flags without a value that this job has besides.
 
     Raises:
         ConfigError: a flag that neither knows (Beam itself would only warn), or an argument without a flag.
@@ -51,9 +57,12 @@ def parse_command_line(argv: Sequence[str] | None, program: str, description: st
         default=[],
         help="overrides one field of the file, such as inference.batch_size=8; may be repeated",
     )
+    for name, text in (switches or {}).items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
     known, beam_flags = parser.parse_known_args(argv)
     check_beam_flags(beam_flags)
-    return CommandLine(known.config, known.overrides, beam_flags)
+    on = frozenset(name for name in switches or {} if getattr(known, name))
+    return CommandLine(known.config, known.overrides, beam_flags, on)
 
 
 def check_beam_flags(flags: Sequence[str]) -> None:

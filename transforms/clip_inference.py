@@ -1,7 +1,9 @@
 """From rows to answers, without Beam: decode each clip, run the engine on many, keep bad rows apart."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, NamedTuple, Protocol
+import errno
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Annotated, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -10,11 +12,31 @@ from model_runtime.audio import Audio, check_samples
 from model_runtime.decode import decode_bytes, decode_file, encode_linear16
 from model_runtime.errors import AudioError, SpeechError
 from model_runtime.records import Enhanced, Event, Final, MadeBy, SpeechEnd, Word
+from transforms.milliseconds import samples_to_ms
 from transforms.records import ClipResult, ClipRow, Segment
-from transforms.result import samples_to_ms
 
 # A manifest's `duration` without an `offset` is a description, rounded by whoever wrote it.
 _ROUNDING_S = 0.01
+# What disks, networks and full tables say for a while, and not for ever.
+_PASSING = {
+    getattr(errno, name)
+    for name in [
+        "EIO",
+        "EAGAIN",
+        "EINTR",
+        "ESTALE",
+        "ETIMEDOUT",
+        "ENETDOWN",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+        "EMFILE",
+        "ENFILE",
+        "ENOMEM",
+        "EBUSY",
+    ]
+}
+
+T = TypeVar("T")
 
 
 class InferenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,6 +45,11 @@ class InferenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
     batch_size: Annotated[int, Meta(ge=1, le=256)] = 16  # clips in one call of a model; more is faster, up to the cache
     max_batch_s: Annotated[float, Meta(gt=0)] = 600.0  # seconds of decoded audio held at once; bounds the memory
     max_clip_s: Annotated[float, Meta(gt=0)] = 3600.0  # seconds that one clip may last; a longer one is a bad row
+    isolate: bool = True  # models run in a process of their own: a crash in native code or a hang costs one row
+    # With isolate: seconds that clips may take beyond their own length; then their process is ended.
+    time_limit_s: Annotated[float, Meta(gt=0)] = 300.0
+    retries: Annotated[int, Meta(ge=0, le=10)] = 2  # further attempts after an error that may pass, such as of a disk
+    retry_wait_s: Annotated[float, Meta(ge=0, le=60)] = 0.5  # seconds before the first of them; doubled each time
 
 
 class Engine(Protocol):
@@ -33,33 +60,98 @@ class Engine(Protocol):
     def made_by(self) -> MadeBy: ...
 
 
+class Watch(Protocol):
+    """Is told what is about to happen, since native code may never come back from it."""
+
+    def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        """Work on these rows begins; audio_s: seconds of audio in it."""
+
+
 class _Clip(NamedTuple):
     row: ClipRow
     audio: Audio
 
 
+class _NoWatch:
+    def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        pass
+
+
 def infer_rows(
-    engine: Engine, rows: Iterable[ClipRow], config: InferenceConfig, keep_enhanced: bool = False
+    engine: Engine,
+    rows: Iterable[ClipRow],
+    config: InferenceConfig,
+    keep_enhanced: bool = False,
+    watch: Watch | None = None,
 ) -> Iterator[ClipResult]:
     """Gives one result for every row, bad ones with their error. The order is not kept.
 
     Clips of like length share a batch; at most max_batch_s of audio (and one clip) is decoded at once.
     """
+    inference = _Inference(engine, config, keep_enhanced, watch or _NoWatch())
     clips: list[_Clip] = []
     seconds = 0.0
     for row in rows:
         try:
-            audio = load_clip(row, config.max_clip_s)
+            clip = inference.load(row)
         except AudioError as error:
             yield error_result(row, error, engine.made_by())
             continue
-        clips.append(_Clip(row, audio))
-        seconds += audio.duration_s
+        clips.append(clip)
+        seconds += clip.audio.duration_s
         if seconds >= config.max_batch_s:
-            yield from _infer_clips(engine, clips, config.batch_size, keep_enhanced)
+            yield from inference.infer(clips)
             clips, seconds = [], 0.0
     if clips:
-        yield from _infer_clips(engine, clips, config.batch_size, keep_enhanced)
+        yield from inference.infer(clips)
+
+
+class _Inference(NamedTuple):
+    engine: Engine
+    config: InferenceConfig
+    keep_enhanced: bool
+    watch: Watch
+
+    def load(self, row: ClipRow) -> _Clip:
+        self.watch.begin([row], 0.0)
+        return _Clip(row, self._patiently(lambda: load_clip(row, self.config.max_clip_s)))
+
+    def infer(self, clips: list[_Clip]) -> Iterator[ClipResult]:
+        clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
+        self.watch.begin([clip.row for clip in clips], sum(clip.audio.duration_s for clip in clips))
+        audio = [clip.audio for clip in clips]
+        try:
+            answers = self._patiently(lambda: self.engine.run(audio, self.config.batch_size))
+        except SpeechError as error:
+            if len(clips) == 1:
+                yield error_result(clips[0].row, error, self.engine.made_by())
+                return
+            # One clip is to blame, and only that one may lose its answer.
+            half = len(clips) // 2
+            yield from self.infer(clips[:half])
+            yield from self.infer(clips[half:])
+            return
+        made_by = self.engine.made_by()
+        for clip, events in zip(clips, answers, strict=True):
+            yield clip_result(clip.row, clip.audio, events, made_by, self.keep_enhanced)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Tries again what may pass."""
+        wait_s = self.config.retry_wait_s
+        for _ in range(self.config.retries):
+            try:
+                return work()
+            except SpeechError as error:
+                if not is_retriable(error):
+                    raise
+            time.sleep(wait_s)
+            wait_s *= 2
+        return work()
+
+
+def is_retriable(error: SpeechError) -> bool:
+    """Whether the same work may succeed another time: an error says so, or a disk or network lies under it."""
+    return error.retriable or (isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING)
 
 
 def load_clip(row: ClipRow, max_clip_s: float) -> Audio:
@@ -76,7 +168,8 @@ def load_clip(row: ClipRow, max_clip_s: float) -> Audio:
         message = str(error)
         if row.name in message:
             raise
-        raise AudioError(f"{row.name}: {message}") from error
+        # The cause says whether another attempt may help.
+        raise AudioError(f"{row.name}: {message}") from error.__cause__ or error
 
 
 def _load_clip(row: ClipRow, max_clip_s: float) -> Audio:
@@ -137,6 +230,7 @@ def error_result(row: ClipRow, error: SpeechError, made_by: MadeBy) -> ClipResul
         device=made_by.device,
         error=str(error),
         error_class=type(error).__name__,
+        error_retriable=is_retriable(error),
     )
 
 
@@ -152,20 +246,3 @@ def _decode(row: ClipRow, start_s: float, duration_s: float) -> Audio:
             f"offset must lie within the audio, got {start_s} s in {len(samples) / row.sample_rate_hz:.3f} s"
         )
     return Audio(check_samples(samples[first : first + wanted]), row.sample_rate_hz)
-
-
-def _infer_clips(engine: Engine, clips: list[_Clip], batch_size: int, keep_enhanced: bool) -> Iterator[ClipResult]:
-    clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
-    try:
-        answers = engine.run([clip.audio for clip in clips], batch_size)
-    except SpeechError as error:
-        if len(clips) == 1:
-            yield error_result(clips[0].row, error, engine.made_by())
-            return
-        # One clip is to blame, and only that one may lose its answer.
-        for clip in clips:
-            yield from _infer_clips(engine, [clip], 1, keep_enhanced)
-        return
-    made_by = engine.made_by()
-    for clip, events in zip(clips, answers, strict=True):
-        yield clip_result(clip.row, clip.audio, events, made_by, keep_enhanced)

@@ -45,7 +45,11 @@ def read_manifest(part: Slice) -> Iterator[ClipRow]:
         number, left = part.first_row, part.rows
         while left:
             text = file.readline()
-            if text.strip(_BLANK):
+            if not text:
+                # Somebody has cut it short since it was split; every row still has its answer.
+                yield _bad_row(part.source, path, number, f"{path} line {number}: has gone while the job ran")
+                left -= 1
+            elif text.strip(_BLANK):
                 yield _line_row(part.source, path, number, text)
                 left -= 1
             number += 1

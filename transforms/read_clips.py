@@ -1,12 +1,10 @@
-"""ReadClips: the rows of all sources of a bounded job, read in slices by the workers."""
+"""The rows of all sources of a bounded job, cut into slices that workers read by themselves."""
 
 import os
 from collections.abc import Iterator, Sequence
 
-import apache_beam as beam
 import msgspec
 
-import transforms.coders  # noqa: F401  (registers the records' coders)
 from transforms.manifest import read_manifest, split_manifest
 from transforms.parquet_rows import read_parquet, split_parquet
 from transforms.reading_config import ReadingConfig
@@ -60,29 +58,3 @@ def _add_audio_file(slices: list[Slice], source: Source, rows_per_slice: int) ->
         slices[-1] = last._replace(paths=[*last.paths, source.path], rows=last.rows + 1)
     else:
         slices.append(Slice(source.position, AUDIO, [source.path], 1, 1))
-
-
-class ReadClips(beam.PTransform):
-    """Gives the rows of the slices: PBegin -> ClipRow. The order is not kept; (source, row) says it."""
-
-    def __init__(self, slices: Sequence[Slice], config: ReadingConfig) -> None:
-        super().__init__()
-        self._slices = list(slices)
-        self._config = config
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[ClipRow]:
-        return (
-            begin
-            | "Slices" >> beam.Create(self._slices, reshuffle=False).with_output_types(Slice)
-            | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(_ReadSliceFn(self._config)).with_output_types(ClipRow)
-        )
-
-
-class _ReadSliceFn(beam.DoFn):
-    def __init__(self, config: ReadingConfig) -> None:
-        super().__init__()
-        self._config = config
-
-    def process(self, element: Slice) -> Iterator[ClipRow]:
-        yield from read_slice(element, self._config)

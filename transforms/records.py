@@ -35,6 +35,22 @@ class Slice(NamedTuple):
     error: str = ""
 
 
+class Part(NamedTuple):
+    """What one worker does at once and commits as a whole: slices in their order, with so many rows together."""
+
+    number: int
+    slices: list[Slice]
+    rows: int
+
+
+class PartDone(NamedTuple):
+    """A part whose rows are all in the part file of this name; name "": it was left undone, the job being over."""
+
+    number: int
+    name: str
+    rows: int
+
+
 class ClipRow(NamedTuple):
     """One row of the input, its audio not yet decoded. (source, row) is its identity; names and ids may repeat.
 
@@ -68,7 +84,8 @@ class ClipResult(NamedTuple):
     """What became of one row: its own columns and the answer, or the reason why there is none.
 
     pred_text: the finals' texts joined by a space; duration_s: of the audio that was used, None where there was none;
-    error and error_class are "" for a good row; enhanced: clean audio, 16-bit little-endian samples at sample_rate_hz
+    error and error_class are "" for a good row; error_retriable: the same row may succeed another time;
+    enhanced: clean audio, 16-bit little-endian samples at sample_rate_hz
     (None where none was asked for); enhanced_path: where it was written, relative to the output folder.
     """
 
@@ -87,11 +104,19 @@ class ClipResult(NamedTuple):
     sample_rate_hz: int = 0
     enhanced: bytes | None = None
     enhanced_path: str = ""
+    error_retriable: bool = False
 
 
-class ResultLine(NamedTuple):
-    """One row of the results as a JSON object; sorting by the first two fields gives the input's order."""
+class PartRange(NamedTuple):
+    """The rows first..last-1 of a part file."""
 
-    source: int
-    row: int
-    line: bytes
+    name: str
+    first: int
+    last: int
+
+
+class Shard(NamedTuple):
+    """One of the files of the results: the rows that stand in it."""
+
+    number: int
+    ranges: list[PartRange]

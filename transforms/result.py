@@ -16,6 +16,7 @@ from model_runtime.records import (
     UtteranceAudio,
     Word,
 )
+from transforms.milliseconds import samples_to_ms as samples_to_ms
 from transforms.record_coder import register
 
 RESULTS = "results"
@@ -80,11 +81,6 @@ class Result(NamedTuple):
     duplicates: int
     reason: str
     captured_ms: int | None
-
-
-def samples_to_ms(samples: int, sample_rate_hz: int) -> int:
-    """Gives a position or a length in ms, rounded to the nearest."""
-    return (2000 * samples + sample_rate_hz) // (2 * sample_rate_hz)
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from transforms.records import ClipResult, ResultLine
+from transforms.records import ClipResult
 
 
-def to_line(result: ClipResult, with_enhanced: bool) -> ResultLine:
+def to_line(result: ClipResult, with_enhanced: bool) -> bytes:
     """Gives a result as a JSON object. Columns of the input that the answer has too are replaced by it.
 
     Args:
@@ -24,6 +24,7 @@ def to_line(result: ClipResult, with_enhanced: bool) -> ResultLine:
         "device": result.device,
         "error": result.error,
         "error_class": result.error_class,
+        "error_retriable": result.error_retriable,
         "source_file": result.source_path,
         "source_row": result.row,
     }
@@ -34,7 +35,7 @@ def to_line(result: ClipResult, with_enhanced: bool) -> ResultLine:
         duration = fields.get("duration")
         is_number = isinstance(duration, (int, float)) and not isinstance(duration, bool)
         answer["duration"] = float(duration) if is_number and duration is not None else None
-    return ResultLine(result.source, result.row, msgspec.json.encode({**fields, **answer}))
+    return msgspec.json.encode({**fields, **answer})
 
 
 def to_ctm(line: bytes) -> str:

@@ -1,6 +1,6 @@
 """Results as Parquet: the answer's columns always have the same types, the input's own columns the best that fits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ ANSWER = {
     "device": pa.string(),
     "error": pa.string(),
     "error_class": pa.string(),
+    "error_retriable": pa.bool_(),
     "source_file": pa.string(),
     "source_row": pa.int64(),
 }
@@ -31,8 +32,8 @@ _ROWS_PER_GROUP = 2_000
 Rows = list[dict[str, Any]]
 
 
-def write_table(lines: Sequence[bytes], path: Path, with_enhanced: bool) -> None:
-    """Writes JSON objects as one Parquet file, in order. Holds _ROWS_PER_GROUP decoded rows at a time.
+def write_table(lines: Iterable[bytes], path: Path, with_enhanced: bool) -> None:
+    """Writes JSON objects as one Parquet file, in order. Holds _ROWS_PER_GROUP of them at a time, and reads them twice.
 
     A column of the input keeps its type, nested ones too; one whose values have no common type, or that Parquet
     cannot hold, is written as JSON text.
@@ -47,13 +48,13 @@ def write_table(lines: Sequence[bytes], path: Path, with_enhanced: bool) -> None
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def _chunks(lines: Sequence[bytes]) -> Iterator[Rows]:
+def _chunks(lines: Iterable[bytes]) -> Iterator[Rows]:
     remaining = iter(lines)
     while chunk := list(islice(remaining, _ROWS_PER_GROUP)):
         yield [msgspec.json.decode(line) for line in chunk]
 
 
-def _own_types(lines: Sequence[bytes], answer: dict[str, pa.DataType]) -> dict[str, pa.DataType | None]:
+def _own_types(lines: Iterable[bytes], answer: dict[str, pa.DataType]) -> dict[str, pa.DataType | None]:
     """Gives the type of every column of the input; None stands for JSON text."""
     types: dict[str, pa.DataType | None] = {}
     for rows in _chunks(lines):

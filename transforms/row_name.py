@@ -6,14 +6,14 @@ import re
 
 import msgspec
 
-from transforms.records import ClipResult
+from transforms.records import ClipResult, ClipRow
 
 _UNSAFE = re.compile(r'[\x00-\x1f/\\:*?"<>|]')
 # With the digest and the ending this stays below the 255 bytes that file systems allow.
 _MAX_STEM_BYTES = 150
 
 
-def row_name(result: ClipResult) -> str:
+def row_name(result: ClipResult | ClipRow) -> str:
     """Gives the file name without ending: the source's own, and a digest of the row's identity.
 
     The same row has the same name in every run; rows that share an audio file, or files that share a name, differ.

@@ -1,7 +1,8 @@
 """WriteResults: one line or table row for every row of the input, in its order, in files that appear whole."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,12 +11,15 @@ from msgspec import Meta, Struct
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
 from transforms.atomic_file import atomic_path
-from transforms.records import ClipResult, ResultLine
-from transforms.result_lines import to_ctm, to_line
+from transforms.part_file import FOLDER, read_part
+from transforms.records import PartDone, PartRange, Shard
+from transforms.result_lines import to_ctm
 from transforms.result_table import write_table
 
-# Not a row: makes every shard appear, also one without rows.
-_NO_ROW = ResultLine(-1, -1, b"")
+_FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "jsonl": lambda line: line + b"\n",
+    "ctm": lambda line: to_ctm(line).encode(),
+}
 
 
 class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,7 +27,8 @@ class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     formats: tuple[Literal["jsonl", "parquet", "ctm"], ...] = ("jsonl", "parquet")  # ctm has the words alone
     name: Annotated[str, Meta(min_length=1)] = "results"  # of the files, without ending
-    shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; 1 keeps all rows in the input's order
+    shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; the rows keep the input's order over all
+    rows_per_part: Annotated[int, Meta(ge=1, le=100_000)] = 256  # rows that are committed together; a crash costs these
 
     def __post_init__(self) -> None:
         if not self.formats or len(set(self.formats)) != len(self.formats):
@@ -33,57 +38,92 @@ class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WriteResults(beam.PTransform):
-    """Writes results: ClipResult -> the paths written.
+    """Writes the results of all parts: PartDone -> the paths written, none where a part was left undone.
 
-    With one shard the rows stand in the input's order; with more they are dealt out in turn, each file in order.
+    The rows stand in the input's order; with several shards each has a run of them, all about equally many.
     """
 
-    def __init__(self, output: str, config: ResultsConfig, with_enhanced: bool) -> None:
+    def __init__(self, output: str, config: ResultsConfig, with_enhanced: bool, parts: int) -> None:
+        """parts: how many there are; the results are written when all of them are done."""
         super().__init__()
         self._output = output
         self._config = config
         self._with_enhanced = with_enhanced
+        self._parts = parts
 
-    def expand(self, results: beam.PCollection[ClipResult]) -> beam.PCollection[str]:
-        shards = self._config.shards
-        keyed = results | "ToLine" >> beam.Map(_keyed_line, shards, self._with_enhanced).with_output_types(
-            tuple[int, ResultLine]
-        )
-        empty = (
-            results.pipeline
-            | "Shards" >> beam.Create(range(shards), reshuffle=False)
-            | "NoRow" >> beam.Map(lambda shard: (shard, _NO_ROW)).with_output_types(tuple[int, ResultLine])
-        )
+    def expand(self, done: beam.PCollection[PartDone]) -> beam.PCollection[str]:
+        together = done | "Key" >> beam.Map(lambda part: (0, part)).with_output_types(tuple[int, PartDone])
+        if not self._parts:
+            # Without a part there is still a result, of no rows.
+            together = done.pipeline | "NoPart" >> beam.Create([(0, PartDone(0, "", 0))]).with_output_types(
+                tuple[int, PartDone]
+            )
         return (
-            (keyed, empty)
-            | "Together" >> beam.Flatten()
-            | "Shard" >> beam.GroupByKey()
+            together
+            | "Together" >> beam.GroupByKey()
+            | "Shards" >> beam.ParDo(_PlanShardsFn(self._config.shards, self._parts)).with_output_types(Shard)
+            | "Spread" >> beam.Reshuffle()
             | "Write"
             >> beam.ParDo(_WriteShardFn(self._output, self._config, self._with_enhanced)).with_output_types(str)
         )
 
 
-def write_shard(
-    lines: Iterable[ResultLine], shard: int, output: str, config: ResultsConfig, with_enhanced: bool
-) -> list[str]:
+def plan_shards(done: Iterable[PartDone], shards: int, parts: int) -> list[Shard]:
+    """Gives what stands in each file; nothing if a part is missing or was left undone."""
+    ordered = sorted(part for part in done if part.name)
+    if len(ordered) != parts:
+        return []
+    total = sum(part.rows for part in ordered)
+    borders = [total * shard // shards for shard in range(shards + 1)]
+    plan = []
+    for shard, (begin, end) in enumerate(pairwise(borders)):
+        ranges, at = [], 0
+        for part in ordered:
+            first, last = max(begin - at, 0), min(end - at, part.rows)
+            if first < last:
+                ranges.append(PartRange(part.name, first, last))
+            at += part.rows
+        plan.append(Shard(shard, ranges))
+    return plan
+
+
+class _Lines:
+    """The lines of a shard, read from the parts every time anew, so that no more than one is held."""
+
+    def __init__(self, folder: Path, shard: Shard) -> None:
+        self._folder = folder
+        self._shard = shard
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._shard.ranges:
+            yield from islice(read_part(self._folder, part.name), part.first, part.last)
+
+
+def write_shard(shard: Shard, output: str, config: ResultsConfig, with_enhanced: bool) -> list[str]:
     """Writes the files of one shard and gives their paths; a repeat writes the same files again."""
-    ordered = [line.line for line in sorted(lines, key=lambda line: (line.source, line.row)) if line.source >= 0]
-    suffix = f"-{shard:05d}-of-{config.shards:05d}" if config.shards > 1 else ""
+    lines = _Lines(Path(output) / FOLDER, shard)
+    suffix = f"-{shard.number:05d}-of-{config.shards:05d}" if config.shards > 1 else ""
     written = []
     for form in config.formats:
         path = Path(output) / f"{config.name}{suffix}.{form}"
         with atomic_path(path) as temporary:
             if form == "parquet":
-                write_table(ordered, temporary, with_enhanced)
+                write_table(lines, temporary, with_enhanced)
                 continue
             with open(temporary, "wb") as file:
-                file.writelines(line + b"\n" if form == "jsonl" else to_ctm(line).encode() for line in ordered)
+                file.writelines(_FORMS[form](line) for line in lines)
         written.append(str(path))
     return written
 
 
-def _keyed_line(result: ClipResult, shards: int, with_enhanced: bool) -> tuple[int, ResultLine]:
-    return (result.source + result.row) % shards, to_line(result, with_enhanced)
+class _PlanShardsFn(beam.DoFn):
+    def __init__(self, shards: int, parts: int) -> None:
+        super().__init__()
+        self._shards = shards
+        self._parts = parts
+
+    def process(self, element: tuple[int, Iterable[PartDone]]) -> Iterator[Shard]:
+        yield from plan_shards(element[1], self._shards, self._parts)
 
 
 class _WriteShardFn(beam.DoFn):
@@ -93,6 +133,5 @@ class _WriteShardFn(beam.DoFn):
         self._config = config
         self._with_enhanced = with_enhanced
 
-    def process(self, element: tuple[int, Iterable[ResultLine]]) -> Iterator[str]:
-        shard, lines = element
-        yield from write_shard(lines, shard, self._output, self._config, self._with_enhanced)
+    def process(self, element: Shard) -> Iterator[str]:
+        yield from write_shard(element, self._output, self._config, self._with_enhanced)

@@ -46,7 +46,7 @@ def test_installed_job_runs_with_two_worker_processes(installed: Path, shared: P
         cwd=tmp_path,
         PYTHONPATH=str(installed),
     )
-    assert said.startswith("rows: 4, errors: 0, audio: 11.6 s, ")
+    assert said.startswith("rows: 4 = 4 results + 0 errors (0 from earlier runs), audio: 11.6 s, ")
     rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text("utf-8").splitlines()]
     assert [Path(row["audio_filepath"]).name for row in rows] == [
         "[1].wav",

@@ -1,5 +1,6 @@
 """Rows to results without Beam: parts of clips, limits, bad rows beside good ones. The engine is a stand-in."""
 
+import errno
 import io
 from collections.abc import Sequence
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from model_runtime import Audio, AudioError, Enhanced, Event, Final, MadeBy, SpeechEnd, Word
+from model_runtime import Audio, AudioError, DeviceError, Enhanced, Event, Final, MadeBy, SpeechEnd, Word
 from transforms.clip_inference import InferenceConfig, clip_result, infer_rows, load_clip
 from transforms.records import ClipResult, ClipRow, Segment
 
@@ -110,11 +111,56 @@ def test_bad_rows_do_not_disturb_their_neighbours() -> None:
     assert results[2].error == "t.parquet row 2: not decodable (Format not recognised.): it is an HTML page"
 
 
-def test_clip_that_the_engine_refuses_is_the_only_one_without_an_answer() -> None:
-    calls, results = _infer([_row(1, 100), _row(2, 666), _row(3, 700)])
-    assert calls == [[100, 666, 700], [100], [666], [700]]
-    assert [results[n].pred_text for n in (1, 2, 3)] == ["100", "", "700"]
-    assert results[2].error == "666 samples"
+def test_refused_batch_is_halved_down_to_the_clip_that_is_to_blame() -> None:
+    calls, results = _infer([_row(n, size) for n, size in enumerate([100, 200, 300, 400, 500, 600, 666, 700])])
+    assert calls == [
+        [100, 200, 300, 400, 500, 600, 666, 700],
+        [100, 200, 300, 400],
+        [500, 600, 666, 700],
+        [500, 600],
+        [666, 700],
+        [666],
+        [700],
+    ]
+    assert [results[n].pred_text for n in range(8)] == ["100", "200", "300", "400", "500", "600", "", "700"]
+    assert (results[6].error, results[6].error_retriable) == ("666 samples", False)
+
+
+class _Busy(_Recorder):
+    """Refuses its first calls, for a reason that passes."""
+
+    def __init__(self, refusals: int) -> None:
+        super().__init__()
+        self.refusals = refusals
+
+    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+        self.refusals -= 1
+        if self.refusals >= 0:
+            raise DeviceError("the npu is busy")
+        return super().run(clips, batch_size)
+
+
+@pytest.mark.parametrize(("refusals", "text", "error"), [(2, "100", ""), (3, "", "the npu is busy")])
+def test_error_that_may_pass_is_tried_again_so_often(refusals: int, text: str, error: str) -> None:
+    config = InferenceConfig(retries=2, retry_wait_s=0)
+    (result,) = infer_rows(_Busy(refusals), [_row(1, 100)], config)
+    assert (result.pred_text, result.error, result.error_retriable) == (text, error, bool(error))
+
+
+@pytest.mark.parametrize(("number", "retriable"), [(errno.EIO, True), (errno.ESTALE, True), (errno.ENOENT, False)])
+def test_error_of_a_disk_may_pass_and_a_missing_file_does_not(
+    monkeypatch: pytest.MonkeyPatch, number: int, retriable: bool
+) -> None:
+    attempts = []
+
+    def fail(path: str, *_: object) -> Audio:
+        attempts.append(path)
+        raise AudioError(f"{path}: cannot be read") from OSError(number, "x")
+
+    monkeypatch.setattr("transforms.clip_inference.decode_file", fail)
+    row = _row(data=None, path="/a.wav")
+    (result,) = infer_rows(_Recorder(), [row], InferenceConfig(retries=1, retry_wait_s=0))
+    assert (result.error_retriable, len(attempts)) == (retriable, 1 + retriable)
 
 
 def test_clips_of_like_length_come_together() -> None:

@@ -127,3 +127,16 @@ def test_missing_manifest_is_one_bad_row(tmp_path: Path) -> None:
 
 def test_empty_manifest_has_no_slices(tmp_path: Path) -> None:
     assert split_manifest(Source(0, str(_write(tmp_path, b"")), MANIFEST), 10) == []
+
+
+def test_lines_that_go_while_the_job_runs_are_bad_rows(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"audio_filepath": "a"}\n' * 3)
+    (part,) = split_manifest(Source(0, str(path), MANIFEST), 10)
+    path.write_text('{"audio_filepath": "a"}\n')
+    rows = list(read_manifest(part))
+    assert [(row.row, row.error) for row in rows] == [
+        (1, ""),
+        (2, f"{path} line 2: has gone while the job ran"),
+        (3, f"{path} line 3: has gone while the job ran"),
+    ]

@@ -4,10 +4,7 @@ import json
 import os
 from pathlib import Path
 
-import apache_beam as beam
-from apache_beam.testing.util import assert_that, equal_to
-
-from transforms.read_clips import ReadClips, read_slice, split_sources
+from transforms.read_clips import read_slice, split_sources
 from transforms.reading_config import ReadingConfig
 from transforms.records import AUDIO, MANIFEST, ClipRow, Source
 
@@ -43,12 +40,3 @@ def test_file_name_that_is_not_utf8_is_one_bad_row() -> None:
 def test_unreadable_source_is_one_bad_row(tmp_path: Path) -> None:
     (row,) = _rows([Source(4, str(tmp_path / "gone.jsonl"), MANIFEST)])
     assert (row.source, row.row, row.error[-25:]) == (4, 0, "No such file or directory")
-
-
-def test_transform_gives_every_row_of_every_slice(tmp_path: Path) -> None:
-    (tmp_path / "m.jsonl").write_text('{"audio_filepath": "x"}\n' * 7)
-    slices = split_sources([Source(0, str(tmp_path / "m.jsonl"), MANIFEST), Source(1, "/名.wav", AUDIO)], 2)
-    with beam.Pipeline() as pipeline:
-        rows = pipeline | ReadClips(slices, ReadingConfig())
-        keys = rows | "Key" >> beam.Map(lambda row: (row.source, row.row, os.path.basename(row.path)))
-        assert_that(keys, equal_to([*((0, n, "x") for n in range(1, 8)), (1, 1, "名.wav")]))

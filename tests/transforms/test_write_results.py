@@ -9,10 +9,11 @@ import pytest
 
 from model_runtime import Word
 from transforms.atomic_file import atomic_path
-from transforms.records import ClipResult, ResultLine, Segment
+from transforms.part_file import FinishedRow, write_part
+from transforms.records import ClipResult, PartDone, Segment
 from transforms.result_lines import to_line
 from transforms.result_table import ANSWER, write_table
-from transforms.write_results import ResultsConfig, write_shard
+from transforms.write_results import ResultsConfig, plan_shards, write_shard
 
 
 def _result(row: int = 1, columns: object = None, **fields: object) -> ClipResult:
@@ -24,7 +25,7 @@ def _result(row: int = 1, columns: object = None, **fields: object) -> ClipResul
 
 
 def _table(tmp_path: Path, *columns: dict[str, object]) -> pa.Table:
-    lines = [to_line(_result(row, each), False).line for row, each in enumerate(columns, 1)]
+    lines = [to_line(_result(row, each), False) for row, each in enumerate(columns, 1)]
     write_table(lines, tmp_path / "t.parquet", False)
     return pq.read_table(tmp_path / "t.parquet")
 
@@ -35,7 +36,7 @@ def _own(table: pa.Table) -> pa.Schema:
 
 def test_answer_replaces_columns_of_the_same_name() -> None:
     old = {"pred_text": "old", "words": "old", "text": "kept", "duration": 3}
-    line = json.loads(to_line(_result(columns=old), False).line)
+    line = json.loads(to_line(_result(columns=old), False))
     assert (line["pred_text"], line["text"], line["duration"]) == ("hi", "kept", 1.5)
     assert line["words"] == [{"text": "hi", "start_ms": 1, "end_ms": 2, "confidence": 0.5}]
 
@@ -43,20 +44,39 @@ def test_answer_replaces_columns_of_the_same_name() -> None:
 @pytest.mark.parametrize(("duration", "expected"), [(3, 3.0), ("3", None), (True, None), (None, None)])
 def test_bad_row_keeps_the_duration_that_its_manifest_says(duration: object, expected: float | None) -> None:
     result = _result(columns={"duration": duration}, duration_s=None, error="bad", error_class="AudioError")
-    assert json.loads(to_line(result, False).line)["duration"] == expected
+    assert json.loads(to_line(result, False))["duration"] == expected
 
 
 def test_enhanced_filepath_is_there_only_when_clean_audio_is_written() -> None:
     result = _result(enhanced_path="enhanced/a.wav")
-    assert "enhanced_filepath" not in json.loads(to_line(result, False).line)
-    assert json.loads(to_line(result, True).line)["enhanced_filepath"] == "enhanced/a.wav"
+    assert "enhanced_filepath" not in json.loads(to_line(result, False))
+    assert json.loads(to_line(result, True))["enhanced_filepath"] == "enhanced/a.wav"
 
 
-def test_lines_are_sorted_by_source_and_row_as_numbers(tmp_path: Path) -> None:
-    keys = [(0, 2), (0, 10), (1, 1), (10, 1), (2, 1)]
-    lines = [ResultLine(source, row, f"{source}.{row}".encode()) for source, row in keys]
-    (path,) = write_shard(lines, 0, str(tmp_path), ResultsConfig(formats=("jsonl",)), False)
-    assert Path(path).read_text() == "0.2\n0.10\n1.1\n2.1\n10.1\n"
+@pytest.mark.parametrize(
+    ("shards", "files"),
+    [
+        (1, [["a0", "a1", "a2", "b0", "b1"]]),
+        (2, [["a0", "a1"], ["a2", "b0", "b1"]]),
+        (3, [["a0"], ["a1", "a2"], ["b0", "b1"]]),
+        (6, [[], ["a0"], ["a1"], ["a2"], ["b0"], ["b1"]]),
+    ],
+)
+def test_shards_are_runs_of_the_parts_in_their_order(tmp_path: Path, shards: int, files: list[list[str]]) -> None:
+    done = []
+    for number, (name, rows) in enumerate([("a", 3), ("none", 0), ("b", 2)]):
+        lines = [to_line(_result(row, {"id": f"{name}{row}"}), False) for row in range(rows)]
+        write_part(tmp_path / ".parts", name, [FinishedRow(f"{row:032x}", line) for row, line in enumerate(lines)])
+        done.append(PartDone(number, name, rows))
+    config = ResultsConfig(formats=("jsonl",), shards=shards)
+    paths = [write_shard(shard, str(tmp_path), config, False) for shard in plan_shards(reversed(done), shards, 3)]
+    found = [[json.loads(line)["id"] for line in Path(path).read_text().splitlines()] for (path,) in paths]
+    assert found == files
+
+
+@pytest.mark.parametrize("done", [[PartDone(0, "a", 3)], [PartDone(0, "a", 3), PartDone(1, "", 0)]])
+def test_nothing_is_written_while_a_part_is_undone(done: list[PartDone]) -> None:
+    assert plan_shards(done, 1, 2) == []
 
 
 def test_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
@@ -72,7 +92,7 @@ def test_answer_has_the_same_schema_for_good_bad_and_no_rows(tmp_path: Path) -> 
     bad = _result(words=[], segments=[], duration_s=None, error="bad", error_class="AudioError")
     schemas = []
     for results in ([_result()], [bad], []):
-        write_table([to_line(result, False).line for result in results], tmp_path / "t.parquet", False)
+        write_table([to_line(result, False) for result in results], tmp_path / "t.parquet", False)
         schemas.append(pq.read_schema(tmp_path / "t.parquet"))
     assert schemas == [pa.schema(list(ANSWER.items()))] * 3
 

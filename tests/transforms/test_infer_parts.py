@@ -1,0 +1,105 @@
+"""InferParts on a runner: one engine for a process, counters, steps that can be pickled. The engine is a stand-in."""
+
+import json
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pytest
+import soundfile
+from apache_beam.metrics import MetricsFilter
+from msgspec.structs import replace
+
+from model_runtime import Audio, Event, Final, MadeBy, SpeechEngine
+from pipelines.batch import BatchConfig, find_parts, make_inference
+from transforms.clip_inference import InferenceConfig
+from transforms.infer_parts import METRICS, InferParts
+from transforms.part_file import FOLDER, part_names, read_part
+from transforms.records import Part
+from transforms.run_journal import RunJournal
+from transforms.write_results import ResultsConfig
+
+
+class _Answering:
+    """Answers with the number of samples."""
+
+    loads = 0
+
+    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+        return [[Final(0, 0, str(len(clip.samples)), (), 1.0, 0, 1)] for clip in clips]
+
+    def made_by(self) -> MadeBy:
+        return MadeBy("answering:1:float32", "npu")
+
+
+def _load(*_: object) -> _Answering:
+    _Answering.loads += 1
+    return _Answering()
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchConfig:
+    """Thirty clips of 800, 808, ... samples at 8 kHz, every tenth of which is no audio."""
+    _Answering.loads = 0
+    monkeypatch.setattr(SpeechEngine, "load", _load)
+    for number in range(30):
+        path = tmp_path / f"{number:02}.wav"
+        soundfile.write(path, np.zeros(800 + 8 * number), 8000)
+        if number % 10 == 0:
+            path.write_text("<html>")
+    (tmp_path / "out" / FOLDER).mkdir(parents=True)
+    inference, results = InferenceConfig(isolate=False), ResultsConfig(rows_per_part=16)
+    return BatchConfig(str(tmp_path / "*.wav"), str(tmp_path / "out"), inference=inference, results=results)
+
+
+def _infer(config: BatchConfig, parts: list[Part], infer: InferParts) -> dict[str, int]:
+    pipeline = beam.Pipeline()
+    _ = pipeline | beam.Create(parts, reshuffle=False) | infer
+    result = pipeline.run()
+    result.wait_until_finish()
+    found = result.metrics().query(MetricsFilter().with_namespace(METRICS))["counters"]
+    return {each.key.metric.name: each.result for each in found}
+
+
+def test_every_row_has_its_answer_in_a_part_and_is_counted(config: BatchConfig) -> None:
+    parts = find_parts(config)
+    counters = _infer(config, parts, make_inference(config, parts))
+    folder = Path(config.output) / FOLDER
+    rows = [json.loads(line) for name in part_names(folder) for line in read_part(folder, name)]
+    right = [(f"{n:02}.wav", str(800 + 8 * n) if n % 10 else "") for n in range(30)]
+    assert sorted((Path(row["audio_filepath"]).name, row["pred_text"]) for row in rows) == right
+    audio_ms = sum(100 + n for n in range(30) if n % 10)
+    assert counters == {"rows": 30, "errors": 3, "audio_ms": audio_ms, "device/npu": 27}
+
+
+def test_engine_is_loaded_once_and_the_launcher_shares_it(config: BatchConfig) -> None:
+    parts = find_parts(config)
+    infer = make_inference(config, parts)
+    infer.load()
+    _infer(config, parts, infer)
+    assert _Answering.loads == 1
+
+
+def test_step_can_be_pickled_after_the_launcher_has_loaded_the_engine(config: BatchConfig) -> None:
+    infer = make_inference(config, [])
+    infer.load()
+    assert not hasattr(pickle.loads(pickle.dumps(infer._infer)), "engine")
+
+
+def test_journal_names_all_parts(config: BatchConfig) -> None:
+    parts = find_parts(config)
+    infer = make_inference(config, parts)
+    _infer(config, parts, infer)
+    reader = RunJournal(infer.order.journal).follow()
+    done = reader.read()
+    assert (done.rows, done.errors, done.reused) == (30, 3, 0)
+    assert sorted(reader.parts) == [0, 1]
+    assert sorted(reader.parts.values()) == part_names(Path(config.output) / FOLDER)
+
+
+def test_allowed_errors_follow_the_ratio_and_the_rows(config: BatchConfig) -> None:
+    parts = find_parts(config)
+    limits = [make_inference(replace(config, max_error_ratio=ratio), parts).order.max_errors for ratio in (0, 0.1, 1)]
+    assert limits == [0, 3, 30]

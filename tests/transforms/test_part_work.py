@@ -1,0 +1,191 @@
+"""Parts without Beam: what is taken over, what is done again, and crashes at every write. The engine is a stand-in."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import soundfile
+
+from model_runtime.audio import Audio
+from model_runtime.devices import RouteConfig
+from model_runtime.errors import DeviceError
+from model_runtime.records import Enhanced, Event, Final, MadeBy
+from transforms.clip_inference import InferenceConfig
+from transforms.finished_rows import FinishedRows
+from transforms.part_file import FOLDER, part_names, read_header, read_part
+from transforms.part_work import EngineRunner, PartWork, WorkOrder, make_parts
+from transforms.read_clips import split_sources
+from transforms.reading_config import ReadingConfig
+from transforms.records import AUDIO, MANIFEST, Part, PartDone, Slice
+from transforms.run_journal import RunJournal
+from transforms.sources import find_sources
+from transforms.subtitles import SubtitlesConfig
+from transforms.write_audio import EnhancedConfig
+
+
+class _Counting:
+    """Answers with the length of a clip, remembers which it had; fails for a while on clips of 666 samples."""
+
+    def __init__(self, failing: bool = False) -> None:
+        self.had: list[int] = []
+        self.failing = failing
+
+    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+        sizes = [len(clip.samples) for clip in clips]
+        if self.failing and 666 in sizes:
+            raise DeviceError("the npu is busy")
+        self.had += sizes
+        return [[Final(0, 0, str(size), (), 1.0, 0, size), Enhanced(0, b"\0" * 4 * size)] for size in sizes]
+
+    def made_by(self) -> MadeBy:
+        return MadeBy("counting:1", "cpu")
+
+
+class _Run:
+    """One run over the clips of a folder, in parts of two rows."""
+
+    def __init__(self, folder: Path, engine: _Counting, **fields: object) -> None:
+        order = WorkOrder(
+            output=str(folder / "out"),
+            recipe="any",
+            route=RouteConfig(),
+            reading=ReadingConfig(rows_per_slice=2),
+            inference=InferenceConfig(retry_wait_s=0, batch_size=1),
+            enhanced=EnhancedConfig(),
+            subtitles=SubtitlesConfig(),
+            fingerprint="f",
+            journal=str(folder / "journal"),
+            force=False,
+            max_errors=1000,
+        )
+        self.order = msgspec.structs.replace(order, **fields)
+        self.parts = make_parts(split_sources(find_sources(str(folder / "*.wav")), 2), 2)
+        folder_of_parts = None if self.order.force else self.order.parts_folder
+        self.work = PartWork(self.order, EngineRunner(engine, self.order), FinishedRows(folder_of_parts))
+
+    def __call__(self) -> list[str]:
+        """Does all parts; gives the texts (or errors) of the rows in the input's order."""
+        done = [each for part in self.parts for each in self.work.do(part) if isinstance(each, PartDone)]
+        lines = [line for each in done for line in read_part(self.order.parts_folder, each.name)]
+        return [row["pred_text"] or row["error"] for row in map(json.loads, lines)]
+
+
+def _write_wav(path: Path, size: int) -> None:
+    soundfile.write(path, np.zeros(size), 16000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for size in (500, 501, 666, 503, 504):
+        _write_wav(tmp_path / f"{size}.wav", size)
+    return tmp_path
+
+
+def test_second_run_does_nothing_and_keeps_the_parts(folder: Path) -> None:
+    texts = _Run(folder, _Counting())()
+    names = part_names(folder / "out" / FOLDER)
+    engine = _Counting()
+    assert _Run(folder, engine)() == texts == ["500", "501", "503", "504", "666"]
+    assert (engine.had, part_names(folder / "out" / FOLDER)) == ([], names)
+    assert RunJournal(str(folder / "journal")).follow().read().reused == 5
+
+
+@pytest.mark.parametrize(("change", "had"), [({"force": True}, 5), ({"fingerprint": "g"}, 5), ({"max_errors": 0}, 0)])
+def test_force_and_other_models_do_all_anew_and_other_limits_do_not(
+    folder: Path, change: dict[str, object], had: int
+) -> None:
+    _Run(folder, _Counting())()
+    engine = _Counting()
+    _Run(folder, engine, **change)()
+    assert len(engine.had) == had
+
+
+def test_new_and_changed_files_alone_are_done(folder: Path) -> None:
+    """The new file stands first, so every part has other rows than before."""
+    _Run(folder, _Counting())()
+    _write_wav(folder / "100.wav", 100)
+    _write_wav(folder / "503.wav", 777)
+    os.utime(folder / "503.wav", ns=(1, 1))
+    engine = _Counting()
+    assert _Run(folder, engine)() == ["100", "500", "501", "777", "504", "666"]
+    assert engine.had == [100, 777]
+
+
+def test_error_that_may_pass_is_tried_again_by_the_next_run(folder: Path) -> None:
+    assert _Run(folder, _Counting(failing=True))()[-1] == "the npu is busy"
+    engine = _Counting()
+    assert _Run(folder, engine)()[-1] == "666"
+    assert engine.had == [666]
+
+
+def test_error_that_stays_is_not_tried_again(folder: Path) -> None:
+    (folder / "500.wav").write_text("<html>")
+    assert _Run(folder, _Counting())()[0].endswith("it is an HTML page")
+    engine = _Counting()
+    assert _Run(folder, engine)()[0].endswith("it is an HTML page")
+    assert engine.had == []
+
+
+def test_row_whose_clean_audio_or_subtitles_are_gone_is_done_again(folder: Path) -> None:
+    settings = {"enhanced": EnhancedConfig(True), "subtitles": SubtitlesConfig(("srt",))}
+    _Run(folder, _Counting(), **settings)()
+    next((folder / "out" / "enhanced").glob("501-*")).unlink()
+    next((folder / "out" / "subtitles").glob("666-*")).unlink()
+    engine = _Counting()
+    _Run(folder, engine, **settings)()
+    assert engine.had == [501, 666]
+
+
+def test_crash_at_any_write_loses_and_doubles_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file appears by os.replace; the n-th one fails, for each n, before or after it took place."""
+    right = _Run(folder, _Counting())()
+    replace = os.replace
+    for crash in range(3):
+        for after in (False, True):
+            output = str(folder / f"out{crash}{after}")
+            count = iter(range(10))
+
+            def failing(source: str, target: str, after: bool = after, count: Iterator[int] = count) -> None:
+                crashes = next(count) == crash  # noqa: B023
+                if crashes and not after:
+                    raise KeyboardInterrupt
+                replace(source, target)
+                if crashes:
+                    raise KeyboardInterrupt
+
+            monkeypatch.setattr(os, "replace", failing)
+            first, second = _Counting(), _Counting()
+            with pytest.raises(KeyboardInterrupt):
+                _Run(folder, first, output=output)()
+            monkeypatch.setattr(os, "replace", replace)
+            parts = Path(output, FOLDER)
+            finished = sum(len(read_header(parts, name)[0].keys) for name in part_names(parts))
+            assert _Run(folder, second, output=output)() == right
+            assert (finished, len(second.had)) == (min(5, 2 * (crash + after)), 5 - finished)
+
+
+def test_nothing_more_is_done_once_too_many_rows_are_bad(folder: Path) -> None:
+    for size in (500, 501):
+        (folder / f"{size}.wav").write_text("<html>")
+    engine = _Counting()
+    run = _Run(folder, engine, max_errors=1)
+    done = [each for part in run.parts for each in run.work.do(part) if isinstance(each, PartDone)]
+    assert [bool(each.name) for each in done] == [True, False, False]
+    assert engine.had == []
+
+
+def test_parts_are_runs_of_slices_of_about_equal_size() -> None:
+    slices = [Slice(number, AUDIO, [str(number)], 1, rows) for number, rows in enumerate([16, 16, 3, 16, 1])]
+    slices.append(Slice(9, MANIFEST, ["m"], 1, 100))
+    parts: list[Part] = make_parts(slices, 32)
+    assert [(part.number, [each.source for each in part.slices], part.rows) for part in parts] == [
+        (0, [0, 1], 32),
+        (1, [2, 3, 4, 9], 120),
+    ]
+    assert [part.rows for part in make_parts(slices, 1000)] == [152]
+    assert [part.rows for part in make_parts(slices, 1000, least_parts=10)] == [16, 16, 19, 101]
+    assert make_parts([], 32) == []

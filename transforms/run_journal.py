@@ -1,0 +1,82 @@
+"""What the workers of a run have done so far, in one file that all of them append to."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True):
+    """One entry: rows that are finished since a worker's last entry, and what it took.
+
+    rows, errors: also those taken over from earlier runs; reused: those alone; audio_ms: of the rows that were done
+    anew; quarantined: rows that killed their worker; restarts: workers that had to be started again; wait_ms: how long
+    the models waited for audio; called_rows, call_capacity: rows in the models' calls, and how many would have fitted;
+    speech_samples, padding_samples: what full-context models computed, and how much of it was padding; part: the part
+    that is finished with this entry, and its number.
+    """
+
+    rows: int = 0
+    errors: int = 0
+    reused: int = 0
+    audio_ms: int = 0
+    quarantined: int = 0
+    restarts: int = 0
+    wait_ms: int = 0
+    called_rows: int = 0
+    call_capacity: int = 0
+    speech_samples: int = 0
+    padding_samples: int = 0
+    number: int = -1
+    part: str = ""
+
+
+_SUMMED = Done.__struct_fields__[:-2]
+
+
+class RunJournal(NamedTuple):
+    """The journal of one run. A line is written at once, so entries of several processes do not mix."""
+
+    path: str
+
+    def add(self, done: Done) -> None:
+        """Appends an entry."""
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(msgspec.json.encode(done) + b"\n")
+
+    def remove(self) -> None:
+        """Removes the file, where there is one."""
+        Path(self.path).unlink(missing_ok=True)
+
+    def follow(self) -> "JournalReader":
+        """Gives a reader that starts at the first entry."""
+        return JournalReader(self.path)
+
+
+class JournalReader:
+    """Sums up a journal while it grows."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._at = 0
+        self.total = Done()
+        # Number of a part -> its name.
+        self.parts: dict[int, str] = {}
+
+    def read(self) -> Done:
+        """Gives the sum of all entries up to now."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._at)
+                text = file.read()
+        except FileNotFoundError:
+            return self.total
+        whole = text[: text.rfind(b"\n") + 1]
+        self._at += len(whole)
+        for line in whole.splitlines():
+            entry = msgspec.json.decode(line, type=Done)
+            sums = {name: getattr(self.total, name) + getattr(entry, name) for name in _SUMMED}
+            self.total = msgspec.structs.replace(self.total, **sums)
+            if entry.part:
+                self.parts[entry.number] = entry.part
+        return self.total
