@@ -88,6 +88,17 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembl
     return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, fingerprint)
 
 
+def hears_whole_utterances(recipe: Recipe) -> bool:
+    """Tells whether an engine of this recipe can defer: its recogniser stands behind a vad and waits for the end.
+
+    Raises:
+        ModelError, ConfigError: the recogniser's card is not there, or wrong.
+    """
+    if recipe.vad is None or recipe.asr is None:
+        return False
+    return load_card(recipe.asr.model).kind in ("utterance_ctc", "whisper")
+
+
 def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
     for stage in ("denoise", "vad", "asr"):
         config = getattr(recipe, stage)

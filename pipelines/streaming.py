@@ -33,7 +33,7 @@ from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from service.wire import AudioDefaults
 from transforms.dead_letter import DEAD_LETTERS
-from transforms.infer_sessions import InferSessions
+from transforms.infer_sessions import UTTERANCES, InferSessions
 from transforms.kafka_chunks import CHUNKS, DecodeChunks
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
@@ -91,6 +91,9 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
     # Any: each kind has its own record.
     outputs: list[tuple[str, beam.PCollection, Callable[[Any, str], KafkaOutput], str]]
     outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
+    if infer.defers:
+        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription()
+        outputs += [("Finals", finals, result_output, topics.results)]
     outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
     outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced
     for kind, records, encode, topic in outputs:

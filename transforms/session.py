@@ -306,7 +306,19 @@ class _Play:
             if book.timer_ms == NO_TIMER or wake_ms < book.timer_ms:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
-        return Turn(data, timer_ms, self._voice.results, self._voice.enhanced, self._dead_letters, self._counts)
+        voice = self._voice
+        return Turn(
+            data,
+            timer_ms,
+            voice.results,
+            voice.enhanced,
+            self._dead_letters,
+            self._counts,
+            voice.utterances,
+            voice.continues,
+            voice.audio,
+            voice.audio_over,
+        )
 
 
 def _begins_anew(book: SessionBook, chunk: Chunk) -> bool:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from transforms.dead_letter import DeadLetter
 from transforms.result import Result
-from transforms.stream_records import EnhancedChunk
+from transforms.stream_records import EnhancedChunk, SpokenUtterance
 
 COUNTS = (
     "chunks",
@@ -28,6 +28,10 @@ class Turn(NamedTuple):
 
     book: the session's memory from now on (None: nothing to remember); timer_ms: the stream time at which `expire` is
     to be called (None: the timer stays as it is set); counts: what happened, for the job's metrics.
+
+    utterances: what is to be transcribed elsewhere; the first one's audio begins with what has been kept of it in turns
+    before, if `continues`; audio: what is to be kept from now on of the utterance under way, behind what there is of it
+    already unless that is over (`audio_over`).
     """
 
     book: bytes | None
@@ -36,3 +40,7 @@ class Turn(NamedTuple):
     enhanced: list[EnhancedChunk]
     dead_letters: list[DeadLetter]
     counts: Counter[str]
+    utterances: list[SpokenUtterance]
+    continues: bool
+    audio: bytes
+    audio_over: bool

@@ -4,11 +4,11 @@ import numpy as np
 
 from model_runtime.decode import encode_linear16
 from model_runtime.engine import SpeechEngine
-from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd
-from transforms.result import Result, event_to_result, samples_to_ms, session_end
+from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
+from transforms.result import Heard, Result, event_to_result, samples_to_ms, session_end
 from transforms.session_book import SessionBook
 from transforms.session_config import OutputConfig
-from transforms.stream_records import EnhancedChunk
+from transforms.stream_records import EnhancedChunk, SpokenUtterance
 
 # Well below the 1 MiB that brokers accept in one record.
 _ENHANCED_SAMPLES = 131_072
@@ -20,6 +20,12 @@ class Voice:
     def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str) -> None:
         self.results: list[Result] = []
         self.enhanced: list[EnhancedChunk] = []
+        # Utterances that are to be transcribed elsewhere, and the audio of the one under way.
+        self.utterances: list[SpokenUtterance] = []
+        self.continues = False
+        self.audio = b""
+        # Whether the utterance that was under way before is over.
+        self.audio_over = False
         self._engine = engine
         self._output = output
         self._session = session
@@ -32,6 +38,10 @@ class Voice:
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             match event:
+                case UtteranceAudio():
+                    self.audio += event.pcm
+                case Utterance():
+                    self._hand_on(event, heard)
                 case Partial() if not self._output.partials:
                     continue
                 case SpeechBegin() | SpeechEnd() if not self._output.segments:
@@ -42,9 +52,21 @@ class Voice:
 
     def end(self, book: SessionBook, reason: str) -> None:
         """Says that the session has ended, and why."""
-        self.results.append(session_end(book.heard(self._session), self._engine.made_by(), reason))
+        ended = session_end(book.heard(self._session), self._engine.made_by(), reason)
+        if self.utterances:
+            # The end of a session is said after its last final.
+            self.utterances[-1].then.append(ended)
+        else:
+            self.results.append(ended)
+        self.audio, self.audio_over = b"", True
         if self._output.enhanced:
             self._send(book, book.samples, b"", end_of_stream=True)
+
+    def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
+        if not self.utterances:
+            self.continues = not self.audio_over
+        self.utterances.append(SpokenUtterance(utterance, self.audio, heard, []))
+        self.audio, self.audio_over = b"", True
 
     def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
         """Sends what has been cleaned (it follows on, event by event) as one record: each record has its cost."""
