@@ -101,8 +101,8 @@ def test_what_turns_keep_and_hand_on_is_all_of_the_utterances(
             before = kept if turn.continues and not place else b""
             handed_on.append((spoken.utterance, before + spoken.pcm))
         kept = (b"" if turn.audio_over else kept) + turn.audio
-        # In its memory a session holds no more audio than an utterance may look back, however long its utterances are.
-        assert book is not None and len(book) < 40_000
+        # A session holds a second of float32 audio at most, to look back, however long its utterances are.
+        assert book is not None and len(book) < 4 * 16_000
     assert kept == b""
     assert engine.transcribe(handed_on) == whole
 
