@@ -1,4 +1,4 @@
-"""``python -m training.make_samples`` writes the project's sample recordings and their manifest into samples/."""
+"""``python -m training.make_samples`` writes the project's sample recordings and their manifests into samples/."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ class Sample(NamedTuple):
 
     Attributes:
         file: Name in the folder; the ending gives the format.
-        voice: Of espeak-ng.
+        voice: Of espeak-ng, or of flite as ``flite:NAME``.
         utterances: Said one after the other with pauses of 1.2 s.
         background: Makes the noise.
         snr_db: Of the speech over the noise.
@@ -52,6 +52,25 @@ SAMPLES = (
     Sample("studio_48khz.flac", "en-gb+f5", ("one two three", "stop"), noise.white, 20.0, 48000, 2),
 )
 
+# Words that the small recognisers do not know: for models of open vocabulary.
+SENTENCES = (
+    Sample(
+        "harbour.flac",
+        "flite:slt",
+        ("The harbour is quiet in the morning.", "Two boats left before the sun came up."),
+        noise.pink,
+        25.0,
+    ),
+    Sample(
+        "meeting.flac",
+        "flite:rms",
+        ("Please send the report to the office by Friday.", "We will talk about it next week."),
+        noise.pink,
+        25.0,
+    ),
+    Sample("weather.flac", "flite:awb", ("It will rain in the north, and the wind will be strong.",), noise.pink, 25.0),
+)
+
 
 def _speech(sample: Sample) -> np.ndarray:
     pieces: list[np.ndarray] = [np.zeros(int(_EDGE_S * SAMPLE_RATE_HZ), np.float32)]
@@ -72,11 +91,11 @@ def render(sample: Sample, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(np.clip(np.stack(channels, axis=1), -1.0, 1.0))
 
 
-def write_samples(folder: Path) -> None:
-    """Writes all recordings, 16 bits a sample, and manifest.jsonl."""
+def write_samples(folder: Path, samples: tuple[Sample, ...]) -> None:
+    """Writes recordings, 16 bits a sample, and their manifest.jsonl."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
-    for sample in SAMPLES:
+    for sample in samples:
         pcm = render(sample, np.random.default_rng(_SEED))
         soundfile.write(folder / sample.file, pcm, sample.rate_hz, subtype="PCM_16")
         lines.append(
@@ -96,8 +115,9 @@ def main(argv: list[str] | None = None) -> None:
     default = Path(__file__).resolve().parent.parent / "samples"
     parser.add_argument("--output", type=Path, default=default)
     options = parser.parse_args(argv)
-    write_samples(options.output)
-    print(f"{len(SAMPLES)} recordings in {options.output}")
+    write_samples(options.output, SAMPLES)
+    write_samples(options.output / "sentences", SENTENCES)
+    print(f"{len(SAMPLES) + len(SENTENCES)} recordings in {options.output}")
 
 
 if __name__ == "__main__":
