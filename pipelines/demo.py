@@ -3,8 +3,8 @@
     python -m pipelines.demo
 
 Starts a broker of its own and the streaming job, plays the recordings in `samples/` at the same time and in real time,
-shows what is recognised as it is said, then runs the batch job and shows that both say the same. Whatever happens, it
-stops what it started.
+shows what is recognised as it is said, then runs the batch job and shows that both say the same. Where Whisper has been
+imported, it does so once more with sentences. Whatever happens, it stops what it started.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import numpy as np
 from kafka.errors import KafkaError
 
 from model_runtime.audio import Audio
+from model_runtime.card import USER_MODELS
 from model_runtime.decode import decode_file
 from pipelines.local_jobs import (
     ROOT,
@@ -44,11 +45,29 @@ from service.wire import decode_result
 from transforms.kafka_config import TopicsConfig
 
 _TOPICS = TopicsConfig()
-# Both jobs run the same recipe: the answers are then the same to the letter.
-_RECIPE = "streaming"
 _READY_S = 180
 _AFTER_S = 60
 _PROBE = "demo-probe"
+
+
+class Act(NamedTuple):
+    """Recordings (a folder with a manifest.jsonl), and what both jobs are told.
+
+    They run the same recipe: the answers are then the same to the letter.
+    """
+
+    samples: Path
+    settings: dict[str, str]
+    streaming_settings: dict[str, str]
+
+
+_WORDS = Act(ROOT / "samples", {"recipe": "streaming"}, {})
+_SENTENCES = Act(
+    ROOT / "samples" / "sentences",
+    {"recipe": "sentences", "route.variants": "[dynamic, float32]"},
+    {"results.enhanced": "false"},
+)
+_WHISPER = USER_MODELS / "whisper-tiny.en" / "card.yaml"
 
 
 class Transcript(NamedTuple):
@@ -69,13 +88,18 @@ class _Live(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     """Gives the exit code: 0 both jobs agree, 1 they do not or something failed, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser("python -m pipelines.demo", description="Shows both jobs on the same recordings.")
-    parser.add_argument("--samples", type=Path, default=ROOT / "samples", help="folder with a manifest.jsonl")
+    parser.add_argument("--samples", type=Path, help="folder with a manifest.jsonl, instead of the project's own")
     parser.add_argument("--port", type=int, help="port of the broker; default: a free one")
     parser.add_argument("--speed", type=float, default=1.0, help="1 as it was spoken, 2 twice as fast")
     args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        return _run(args.samples, args.port or free_port(), args.speed)
+        acts = [_WORDS] if args.samples is None else [_WORDS._replace(samples=args.samples)]
+        if args.samples is None and _WHISPER.is_file():
+            acts.append(_SENTENCES)
+        elif args.samples is None:
+            _note(f"no sentences: deploy/whisper.sh makes {_WHISPER.parent.name}")
+        return max([_run(act, args.port or free_port(), args.speed) for act in acts])
     except LocalJobError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -84,20 +108,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(samples: Path, port: int, speed: float) -> int:
-    manifest = samples / "manifest.jsonl"
+def _run(act: Act, port: int, speed: float) -> int:
+    manifest = act.samples / "manifest.jsonl"
     rows = [msgspec.json.decode(line) for line in manifest.read_bytes().splitlines()]
-    paths = [samples / row["audio_filepath"] for row in rows]
+    paths = [act.samples / row["audio_filepath"] for row in rows]
     recordings = [Recording(path.stem, decode_file(path)) for path in paths]
     said = {path.stem: row["text"] for path, row in zip(paths, rows, strict=True)}
     servers = f"127.0.0.1:{port}"
     with ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="unison-demo-")))
         began = time.monotonic()
-        _note("starting a Kafka broker and the streaming job")
+        _note(f"starting a Kafka broker and the streaming job, recipe {act.settings['recipe']}")
         started.enter_context(running_broker(port, folder))
         create_topics(servers, _TOPICS)
-        job = started.enter_context(running_streaming_job(servers, folder, {"recipe": _RECIPE}))
+        job = started.enter_context(running_streaming_job(servers, folder, act.settings | act.streaming_settings))
         follower = Follower(servers, _TOPICS.results, from_beginning=True)
         started.callback(follower.close)
         live = _Live(follower, job, folder)
@@ -106,7 +130,7 @@ def _run(samples: Path, port: int, speed: float) -> int:
         streaming = _play_and_follow(live, recordings, servers, speed)
     with tempfile.TemporaryDirectory(prefix="unison-demo-") as output:
         _note("running the batch job on the same recordings")
-        batch = _batch(manifest, Path(output))
+        batch = _batch(manifest, Path(output), act.settings)
     return _compare(said, streaming, batch)
 
 
@@ -161,11 +185,12 @@ def _joined(finals: list[Fields]) -> Transcript:
     return Transcript(text, [word for final in finals for word in final["words"]])
 
 
-def _batch(manifest: Path, output: Path) -> dict[str, Transcript]:
+def _batch(manifest: Path, output: Path, settings: dict[str, str]) -> dict[str, Transcript]:
     command = [sys.executable, "-m", "pipelines.batch"]
-    command += [f"--set={field}={value}" for field, value in (("input", manifest), ("output", output))]
+    everything = {"input": str(manifest), "output": str(output)} | settings
+    command += [f"--set={field}={value}" for field, value in everything.items()]
     # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
-    job = subprocess.Popen([*command, f"--set=recipe={_RECIPE}"], cwd=ROOT, start_new_session=True)
+    job = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     try:
         if job.wait():
             raise LocalJobError("the batch job has failed; its reason stands above")
