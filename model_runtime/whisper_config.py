@@ -33,6 +33,8 @@ class WhisperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shortest_window_ms: int = 30_000
     # Tokens of a transcript, at most.
     max_tokens: int = 224
+    # Let the model say itself when segments begin and end, beside the text.
+    timestamps: bool = False
     # Words with their times; without them a transcript has its text alone.
     word_times: bool = True
 

@@ -36,6 +36,6 @@ def is_silence(no_speech: float, average_log_prob: float, config: WhisperConfig)
     return no_speech > config.no_speech_threshold and average_log_prob < config.log_prob_threshold
 
 
-def is_repetition(tokens: Sequence[int], text: str, config: WhisperConfig) -> bool:
-    """Tells whether a transcript loops or repeats itself."""
-    return find_loop(tokens) is not None or compression(text) > config.compression_threshold
+def is_repetition(text: str, config: WhisperConfig) -> bool:
+    """Tells whether a text repeats itself."""
+    return compression(text) > config.compression_threshold

@@ -16,10 +16,11 @@ from model_runtime.whisper_config import WhisperConfig
 from model_runtime.whisper_decode import Hypothesis, feed, search_rows
 from model_runtime.whisper_features import SAMPLE_RATE_HZ
 from model_runtime.whisper_framing import WhisperFraming
-from model_runtime.whisper_guards import find_loop, is_repetition, is_silence
+from model_runtime.whisper_guards import is_repetition, is_silence
 from model_runtime.whisper_model import Heard, WhisperModel
 from model_runtime.whisper_prompt import ENGLISH, Prompts
 from model_runtime.whisper_rules import TokenRules, probability
+from model_runtime.whisper_segments import Segment, segments_of, without_timestamps
 from model_runtime.whisper_tokens import Tokenizer
 from model_runtime.whisper_words import timed_words
 
@@ -43,6 +44,8 @@ class Transcript(NamedTuple):
     no_speech: float
     average_log_prob: float
     temperature: float
+    # Where timestamps are asked for.
+    segments: tuple[Segment, ...] = ()
 
 
 class _Attempt(NamedTuple):
@@ -72,7 +75,7 @@ class WhisperTranscriber:
         self._framing = card.framing_as(WhisperFraming)
         self._tokenizer = Tokenizer(Path(card.folder) / self._framing.tokenizer, self._framing.end_of_text)
         self._prompts = Prompts(self._framing, self._config, self._tokenizer)
-        self._rules = TokenRules(self._framing)
+        self._rules = TokenRules(self._framing, self._config.timestamps)
         self._model = WhisperModel(self._framing, *graphs)
 
     def transcribe(self, clips: Sequence[np.ndarray]) -> list[Transcript]:
@@ -165,7 +168,7 @@ class WhisperTranscriber:
         else:
             rows = [draw for clip in draws for draw in clip]
             every = search_rows(decoding, prefixes[-1], self._rules, framing.end_of_text, limit, temperature, rows)
-            best = [max(every[row : row + width], key=_worth) for row in range(0, len(every), width)]
+            best = [max(every[row : row + width], key=self._worth) for row in range(0, len(every), width)]
         return [
             _Attempt(
                 hypothesis,
@@ -177,41 +180,44 @@ class WhisperTranscriber:
             for number, hypothesis in enumerate(best)
         ]
 
+    def _worth(self, hypothesis: Hypothesis) -> tuple[bool, float]:
+        return hypothesis.loop(self._framing.end_of_text) is None, hypothesis.average_log_prob
+
     def _is_acceptable(self, attempt: _Attempt) -> bool:
         average = attempt.hypothesis.average_log_prob
         if is_silence(attempt.no_speech, average, self._config):
             return True
-        tokens = attempt.hypothesis.tokens
-        repeated = is_repetition(tokens, self._tokenizer.decode(tokens), self._config)
-        return not repeated and average >= self._config.log_prob_threshold
+        return not self._repeats(attempt.hypothesis) and average >= self._config.log_prob_threshold
 
     def _least_bad(self, attempts: Sequence[_Attempt]) -> _Attempt:
         """Gives the most probable attempt that does not repeat itself, or one that is cut before it does."""
 
-        def worth(attempt: _Attempt) -> tuple[bool, float]:
-            tokens = attempt.hypothesis.tokens
-            repeated = is_repetition(tokens, self._tokenizer.decode(tokens), self._config)
-            return not repeated, attempt.hypothesis.average_log_prob
-
-        best = max(attempts, key=worth)
-        end = find_loop(best.hypothesis.tokens)
+        best = max(attempts, key=lambda one: (not self._repeats(one.hypothesis), one.hypothesis.average_log_prob))
+        end = best.hypothesis.loop(self._framing.end_of_text)
         return best if end is None else best._replace(hypothesis=best.hypothesis.cut(end))
+
+    def _repeats(self, hypothesis: Hypothesis) -> bool:
+        text = self._tokenizer.decode(hypothesis.tokens)
+        return hypothesis.loop(self._framing.end_of_text) is not None or is_repetition(text, self._config)
 
     def _transcript(self, attempt: _Attempt, samples: int) -> Transcript:
         hypothesis, language = attempt.hypothesis, attempt.language
         average = hypothesis.average_log_prob
-        text = ""
+        facts = language, attempt.no_speech, average, attempt.temperature
+        text = self._tokenizer.decode(hypothesis.tokens).strip()
+        if not text or is_silence(attempt.no_speech, average, self._config):
+            return Transcript("", (), *facts)
         words: tuple[Word, ...] = ()
-        if not is_silence(attempt.no_speech, average, self._config):
-            text = self._tokenizer.decode(hypothesis.tokens).strip()
-            if text and self._config.word_times:
-                written = ENGLISH if self._config.task == "translate" else language
-                words = timed_words(self._tokenizer, hypothesis, attempt.lead, written, samples)
-        return Transcript(text, words, language, attempt.no_speech, average, attempt.temperature)
-
-
-def _worth(hypothesis: Hypothesis) -> tuple[bool, float]:
-    return find_loop(hypothesis.tokens) is None, hypothesis.average_log_prob
+        first_timestamp = self._framing.no_timestamps + 1
+        if self._config.word_times:
+            written = ENGLISH if self._config.task == "translate" else language
+            spoken = without_timestamps(hypothesis, first_timestamp)
+            words = timed_words(self._tokenizer, spoken, attempt.lead, written, samples)
+        segments: tuple[Segment, ...] = ()
+        if self._config.timestamps:
+            length_ms = samples * 1000 // SAMPLE_RATE_HZ
+            segments = segments_of(hypothesis.tokens, first_timestamp, self._tokenizer.decode, length_ms)
+        return Transcript(text, words, *facts, segments)
 
 
 def _draws(clip: np.ndarray, attempt: int, count: int) -> list[np.random.Generator]:

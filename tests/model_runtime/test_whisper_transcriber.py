@@ -109,3 +109,12 @@ def test_text_alone_costs_no_words(clip: Callable[[str], np.ndarray]) -> None:
     (found,) = transcriber("dynamic", word_times=False).transcribe([clip("goforward")])
     assert spoken(found.text) == ["go", "forward", "10", "meters"]
     assert found.words == ()
+
+
+def test_timestamps_give_segments_with_the_whole_text(clip: Callable[[str], np.ndarray]) -> None:
+    (found,) = transcriber("dynamic", timestamps=True).transcribe([clip("jfk_16k")])
+    assert spoken(found.text) == spoken(JFK)
+    assert " ".join(segment.text for segment in found.segments) == " ".join(word.text for word in found.words)
+    times = [time for segment in found.segments for time in (segment.start_ms, segment.end_ms)]
+    assert times == sorted(times)
+    assert times[-1] <= 11_000
