@@ -191,7 +191,6 @@ class WhisperTranscriber:
 
     def _least_bad(self, attempts: Sequence[_Attempt]) -> _Attempt:
         """Gives the most probable attempt that does not repeat itself, or one that is cut before it does."""
-
         best = max(attempts, key=lambda one: (not self._repeats(one.hypothesis), one.hypothesis.average_log_prob))
         end = best.hypothesis.loop(self._framing.end_of_text)
         return best if end is None else best._replace(hypothesis=best.hypothesis.cut(end))
