@@ -16,7 +16,7 @@ from model_runtime.whisper_config import WhisperConfig
 from model_runtime.whisper_decode import Hypothesis, feed, search_rows
 from model_runtime.whisper_features import SAMPLE_RATE_HZ
 from model_runtime.whisper_framing import WhisperFraming
-from model_runtime.whisper_guards import is_repetition, is_silence
+from model_runtime.whisper_guards import is_repetition, is_silence, says_twice
 from model_runtime.whisper_model import Heard, WhisperModel
 from model_runtime.whisper_prompt import ENGLISH, Prompts
 from model_runtime.whisper_rules import TokenRules, probability
@@ -131,7 +131,7 @@ class WhisperTranscriber:
             found = self._search([heard[row] for row in rows], [languages[row] for row in rows], temperature, draws)
             for row, attempt in zip(rows, found, strict=True):
                 attempts[row].append(attempt)
-                if self._is_acceptable(attempt):
+                if self._is_acceptable(attempt, is_full):
                     accepted[row] = self._transcript(attempt, len(clips[row]))
             rows = [row for row in rows if accepted[row] is None]
             if not rows:
@@ -183,10 +183,12 @@ class WhisperTranscriber:
     def _worth(self, hypothesis: Hypothesis) -> tuple[bool, float]:
         return hypothesis.loop(self._framing.end_of_text) is None, hypothesis.average_log_prob
 
-    def _is_acceptable(self, attempt: _Attempt) -> bool:
+    def _is_acceptable(self, attempt: _Attempt, is_full: bool) -> bool:
         average = attempt.hypothesis.average_log_prob
         if is_silence(attempt.no_speech, average, self._config):
             return True
+        if not is_full and says_twice(self._tokenizer.decode(attempt.hypothesis.tokens)):
+            return False
         return not self._repeats(attempt.hypothesis) and average >= self._config.log_prob_threshold
 
     def _least_bad(self, attempts: Sequence[_Attempt]) -> _Attempt:

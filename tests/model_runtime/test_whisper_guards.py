@@ -3,7 +3,7 @@
 import pytest
 
 from model_runtime.whisper_config import WhisperConfig
-from model_runtime.whisper_guards import compression, find_loop, is_repetition, is_silence
+from model_runtime.whisper_guards import compression, find_loop, is_repetition, is_silence, says_twice
 
 LEAD = (1, 2, 3, 4)
 
@@ -46,3 +46,15 @@ def test_silence_is_what_has_both_no_speech_and_an_improbable_text(
     no_speech: float, average: float, silence: bool
 ) -> None:
     assert is_silence(no_speech, average, WhisperConfig()) is silence
+
+
+@pytest.mark.parametrize("text", ["Yes, yes.", "10 of close 10 of close", "And 4 Queen of Cloves 4 queen of cloves."])
+def test_words_that_come_twice_in_a_row_are_seen(text: str) -> None:
+    assert says_twice(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Yes.", "ask not what your country can do for you ask what you can do for your country"]
+)
+def test_words_that_come_again_later_are_not_twice_in_a_row(text: str) -> None:
+    assert not says_twice(text)

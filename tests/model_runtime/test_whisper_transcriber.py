@@ -100,6 +100,13 @@ def test_silence_is_never_a_loop(samples: int) -> None:
     assert len(found.text.split()) <= 3
 
 
+def test_a_short_window_gives_the_words_and_not_twice(clip: Callable[[str], np.ndarray]) -> None:
+    clips = [clip(name) for name in ("goforward", "cards/002", "speech_commands/yes_1000ms")]
+    full = transcriber("dynamic").transcribe(clips)
+    short = transcriber("dynamic", shortest_window_ms=10_000).transcribe(clips)
+    assert [len(one.text.split()) for one in short] == [len(one.text.split()) for one in full]
+
+
 def test_a_clip_longer_than_the_window_is_refused() -> None:
     with pytest.raises(AudioError, match=r"at most 480000 samples \(30 s\), clip 0 has 480001"):
         transcriber("dynamic").transcribe([np.zeros(480_001, np.float32)])
