@@ -1,7 +1,7 @@
 """``python -m training.compare_whisper MODEL``: an imported Whisper against faster-whisper on the same weights.
 
 Needs the package faster-whisper, and weights in CTranslate2's form. Prints how many words differ, word errors on read
-sentences, and real-time factors.
+sentences, and CPU time per second of audio.
 """
 
 import argparse
@@ -37,10 +37,10 @@ class Recording(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The texts of all recordings, and the time they took over that of the audio."""
+    """The texts of all recordings, and the CPU time of all threads per second of audio."""
 
     texts: list[str]
-    real_time_factor: float
+    cpu_s: float
 
 
 def load_recordings(shared: Path) -> list[Recording]:
@@ -64,10 +64,10 @@ def words(text: str) -> list[str]:
 def measure(transcribe: Callable[[np.ndarray], str], recordings: list[Recording]) -> Result:
     """Transcribes the recordings one by one, the first one twice: what is made once does not count."""
     transcribe(recordings[0].samples)
-    started = time.perf_counter()
+    started = time.process_time()
     texts = [transcribe(recording.samples) for recording in recordings]
     seconds = sum(len(recording.samples) for recording in recordings) / SAMPLE_RATE_HZ
-    return Result(texts, (time.perf_counter() - started) / seconds)
+    return Result(texts, (time.process_time() - started) / seconds)
 
 
 def imported(card: ModelCard, variant: str, config: WhisperConfig, threads: int) -> Callable[[np.ndarray], str]:
@@ -97,7 +97,7 @@ def _row(name: str, result: Result, wanted: list[str], recordings: list[Recordin
     read = [(words(r.text), words(t)) for r, t in zip(recordings, result.texts, strict=True) if r.is_read]
     errors, said = sum(word_errors(*pair) for pair in read), sum(len(pair[0]) for pair in read)
     total = sum(len(text.split()) for text in wanted)
-    return f"| {name} | {differ} of {total} | {errors} of {said} | {result.real_time_factor:.3f} |"
+    return f"| {name} | {differ} of {total} | {errors} of {said} | {result.cpu_s:.3f} |"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -109,13 +109,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--variants", help="some of the card's; all by default")
     parser.add_argument("--beam-size", type=int, default=1)
     parser.add_argument("--shortest-window-ms", type=int, default=30_000)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(argv)
     card = load_card(options.model)
     recordings = load_recordings(options.shared)
     weights = options.weights or Path.home() / ".cache" / "unison-speech" / "weights" / card.name
     wanted = measure(reference(weights, options.beam_size, options.threads), recordings)
-    print("| | words that differ | word errors, read speech | real-time factor |\n|---|---|---|---|")
+    print("| | words that differ | word errors, read speech | CPU s per s of audio |\n|---|---|---|---|")
     print(_row("faster-whisper, float32", wanted, wanted.texts, recordings), flush=True)
     config = WhisperConfig(beam_size=options.beam_size, shortest_window_ms=options.shortest_window_ms)
     for variant in options.variants.split(",") if options.variants else card.variants:

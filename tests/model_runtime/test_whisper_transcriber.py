@@ -1,5 +1,6 @@
 """Real speech through the real tiny.en, which `python -m training.import_whisper tiny.en` puts into the cache."""
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -125,3 +126,11 @@ def test_timestamps_give_segments_with_the_whole_text(clip: Callable[[str], np.n
     times = [time for segment in found.segments for time in (segment.start_ms, segment.end_ms)]
     assert times == sorted(times)
     assert times[-1] <= 11_000
+
+
+def test_the_files_are_those_that_the_card_was_written_for() -> None:
+    card = load_card(str(FOLDER))
+    files = {name for roles in card.variants.values() for name in roles.values()}
+    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in files} == {
+        name: value for name, value in card.sha256.items() if not name.startswith("source/")
+    }
