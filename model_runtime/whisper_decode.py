@@ -63,9 +63,11 @@ class Prefix(NamedTuple):
     attention: np.ndarray
 
 
-def feed(steps: Steps, prompts: np.ndarray) -> list[Prefix]:
-    """Gives what each token of the prompts, int32 [n, length], leads to."""
-    return [Prefix(*steps.step(tokens)) for tokens in prompts.T]
+def feed(steps: Steps, prompts: np.ndarray, start: int = 0) -> list[Prefix]:
+    """Gives what each token of the prompts, int32 [n, length], from place `start` on leads to."""
+    for tokens in prompts.T[:start]:
+        steps.step(tokens)
+    return [Prefix(*steps.step(tokens)) for tokens in prompts.T[start:]]
 
 
 def search_rows(

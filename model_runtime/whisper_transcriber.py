@@ -160,8 +160,7 @@ class WhisperTranscriber:
         width = config.best_of if temperature > 0 else config.beam_size
         decoding = self._model.decode([one for one in heard for _ in range(width)])
         prompts = np.array([self._prompts.tokens(language) for language in languages], np.int32).repeat(width, axis=0)
-        prefixes = feed(decoding, prompts)
-        start = prefixes[self._prompts.start]
+        prefixes = feed(decoding, prompts, self._prompts.start)
         limit = min(config.max_tokens, framing.max_tokens - prompts.shape[1])
         if width > 1 and temperature == 0:
             best = search_beam(decoding, prefixes[-1], self._rules, framing.end_of_text, limit, width)
@@ -172,8 +171,8 @@ class WhisperTranscriber:
         return [
             _Attempt(
                 hypothesis,
-                tuple(prefix.attention[number * width] for prefix in prefixes[self._prompts.start : -1]),
-                probability(start.logits[number * width], framing.no_speech),
+                tuple(prefix.attention[number * width] for prefix in prefixes[:-1]),
+                probability(prefixes[0].logits[number * width], framing.no_speech),
                 temperature,
                 languages[number],
             )

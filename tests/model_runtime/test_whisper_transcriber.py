@@ -24,13 +24,13 @@ if not (FOLDER / "card.yaml").is_file():
 
 
 @cache
-def graphs(variant: str) -> tuple[Graph, ...]:
-    card, route = load_card(str(FOLDER)), RouteConfig(variants=(variant,), threads=2)
+def graphs(variant: str, folder: Path) -> tuple[Graph, ...]:
+    card, route = load_card(str(folder)), RouteConfig(variants=(variant,), threads=2)
     return tuple(Graph.load(card.paths(graph.role), graph, card.signature, route) for graph in card.graphs)
 
 
-def transcriber(variant: str = "float32", **config: object) -> WhisperTranscriber:
-    return WhisperTranscriber(load_card(str(FOLDER)), graphs(variant), WhisperConfig(**config))
+def transcriber(variant: str = "float32", folder: Path = FOLDER, **config: object) -> WhisperTranscriber:
+    return WhisperTranscriber(load_card(str(folder)), graphs(variant, folder), WhisperConfig(**config))
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,24 @@ def test_a_short_window_gives_the_words_and_not_twice(clip: Callable[[str], np.n
     full = transcriber("dynamic").transcribe(clips)
     short = transcriber("dynamic", shortest_window_ms=10_000).transcribe(clips)
     assert [len(one.text.split()) for one in short] == [len(one.text.split()) for one in full]
+
+
+@pytest.mark.parametrize("told", [{"hot_words": "Jon Dashwoode"}, {"prompt": "Jon Dashwoode was there."}])
+def test_hot_words_and_prompts_change_the_spelling(clip: Callable[[str], np.ndarray], told: dict[str, str]) -> None:
+    audio = [clip("librivox/sense_and_sensibility_01_austen_64kb-0870")]
+    (plain,) = transcriber("dynamic", word_times=False).transcribe(audio)
+    (found,) = transcriber("dynamic", word_times=False, **told).transcribe(audio)
+    assert "John Dashwood " in plain.text
+    assert "Jon Dashwoode " in found.text
+
+
+def test_a_multilingual_model_hears_which_language_is_spoken(clip: Callable[[str], np.ndarray]) -> None:
+    folder = USER_MODELS / "whisper-base"
+    if not (folder / "card.yaml").is_file():
+        pytest.skip(f"no model: {folder} is made by python -m training.import_whisper base")
+    (found,) = transcriber("dynamic", folder).transcribe([clip("goforward")])
+    assert found.language == "en"
+    assert spoken(found.text) == ["go", "forward", "10", "meters"]
 
 
 def test_a_clip_longer_than_the_window_is_refused() -> None:
