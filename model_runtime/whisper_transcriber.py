@@ -11,6 +11,7 @@ from model_runtime.card import ModelCard
 from model_runtime.errors import AudioError
 from model_runtime.graph import Graph
 from model_runtime.records import Word
+from model_runtime.tflite import ROWS_ARE_INDEPENDENT
 from model_runtime.whisper_beam import search_beam
 from model_runtime.whisper_config import WhisperConfig
 from model_runtime.whisper_decode import Hypothesis, feed, search_rows
@@ -114,7 +115,9 @@ class WhisperTranscriber:
         return min(self._framing.window_samples, -(-wanted // _WINDOW_STEP_SAMPLES) * _WINDOW_STEP_SAMPLES)
 
     def _batches(self, indexes: list[int]) -> Iterator[list[int]]:
-        size = max(1, _MOST_ROWS // max(self._config.beam_size, self._config.best_of))
+        # Where rows are computed one by one, clips side by side would take turns in one interpreter.
+        most = _MOST_ROWS if ROWS_ARE_INDEPENDENT else 1
+        size = max(1, most // max(self._config.beam_size, self._config.best_of))
         return (indexes[first : first + size] for first in range(0, len(indexes), size))
 
     def _transcribe_window(self, clips: Sequence[np.ndarray], window: int) -> list[Transcript | None]:
