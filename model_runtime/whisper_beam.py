@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model_runtime.whisper_decode import Hypothesis, Prefix, Steps
-from model_runtime.whisper_guards import find_loop
+from model_runtime.whisper_decode import Hypothesis, Prefix, Steps, is_over
 from model_runtime.whisper_rules import TokenRules
 
 
@@ -58,7 +57,7 @@ class _Clip:
             return list(range(self._beam))
         candidates: list[tuple[float, int, int, float]] = []
         for row, hypothesis in enumerate(self._alive):
-            log_probs = rules.log_probs(logits[row], not hypothesis.tokens)
+            log_probs = rules.log_probs(logits[row], hypothesis.tokens)
             total = sum(hypothesis.log_probs)
             # One more than the beam, since one of them may be the end of text.
             for token in _most_probable(log_probs, self._beam + 1):
@@ -68,7 +67,7 @@ class _Clip:
         parents: list[int] = []
         for _, row, token, log_prob in candidates:
             grown = self._alive[row].said(token, log_prob, attention[row].copy(), self._end_of_text)
-            if grown.ended or len(grown.tokens) >= self._limit or find_loop(grown.tokens) is not None:
+            if is_over(grown, self._end_of_text, self._limit):
                 self._over.append(grown)
             else:
                 alive.append(grown)
@@ -85,7 +84,7 @@ class _Clip:
 
     def best(self) -> Hypothesis:
         """Gives the hypothesis to take."""
-        return max(self._over, key=lambda one: (find_loop(one.tokens) is None, one.average_log_prob))
+        return max(self._over, key=lambda one: (one.loop(self._end_of_text) is None, one.average_log_prob))
 
 
 def _most_probable(log_probs: np.ndarray, count: int) -> Sequence[int]:

@@ -28,11 +28,13 @@ class WhisperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str = ""
     # Words that are to be expected.
     hot_words: str = ""
-    # ms of the shortest window. The model was trained with 30 s; shorter ones cost less, and are taken for short
-    # clips only, until a transcript is not accepted.
+    # ms of the shortest window. The model was trained with 30 s; shorter ones cost less and give other texts at
+    # times. What they give is accepted only where nothing is said twice in a row.
     shortest_window_ms: int = 30_000
     # Tokens of a transcript, at most.
     max_tokens: int = 224
+    # Let the model say itself when segments begin and end, beside the text.
+    timestamps: bool = False
     # Words with their times; without them a transcript has its text alone.
     word_times: bool = True
 
@@ -42,7 +44,7 @@ class WhisperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _within("no_speech_threshold", self.no_speech_threshold, 0.0, 1.0)
         _within("log_prob_threshold", self.log_prob_threshold, -100.0, 0.0)
         _within("compression_threshold", self.compression_threshold, 1.0, 100.0)
-        _within("shortest_window_ms", self.shortest_window_ms, 5_000, 30_000)
+        _within("shortest_window_ms", self.shortest_window_ms, 10_000, 30_000)
         _within("max_tokens", self.max_tokens, 1, 224)
         if not self.temperatures:
             raise ValueError("temperatures must name at least one, got none")

@@ -10,7 +10,7 @@ from model_runtime.whisper_rules import TokenRules
 
 
 class Hypothesis(NamedTuple):
-    """Tokens so far, without the end of text.
+    """Tokens so far, timestamps among them, without the end of text.
 
     log_probs: one per token, and that of the end of text where it was reached.
     attention: of the alignment heads, [heads, T], when each of log_probs was said.
@@ -26,6 +26,15 @@ class Hypothesis(NamedTuple):
         ended = token == end_of_text
         tokens = self.tokens if ended else (*self.tokens, token)
         return Hypothesis(tokens, (*self.log_probs, log_prob), (*self.attention, attention), ended)
+
+    def loop(self, end_of_text: int) -> int | None:
+        """Gives how many tokens there are up to the end of a loop's first round, None where the end is no loop.
+
+        Timestamps do not count: they go on where a text does not.
+        """
+        places = [place for place, token in enumerate(self.tokens) if token < end_of_text]
+        end = find_loop([self.tokens[place] for place in places])
+        return None if end is None else places[end - 1] + 1
 
     def cut(self, tokens: int) -> "Hypothesis":
         """Gives the hypothesis up to so many tokens, as if it had ended there."""
@@ -54,9 +63,11 @@ class Prefix(NamedTuple):
     attention: np.ndarray
 
 
-def feed(steps: Steps, prompts: np.ndarray) -> list[Prefix]:
-    """Gives what each token of the prompts, int32 [n, length], leads to."""
-    return [Prefix(*steps.step(tokens)) for tokens in prompts.T]
+def feed(steps: Steps, prompts: np.ndarray, start: int = 0) -> list[Prefix]:
+    """Gives what each token of the prompts, int32 [n, length], from place `start` on leads to."""
+    for tokens in prompts.T[:start]:
+        steps.step(tokens)
+    return [Prefix(*steps.step(tokens)) for tokens in prompts.T[start:]]
 
 
 def search_rows(
@@ -90,14 +101,14 @@ def search_rows(
         for place, row in enumerate(places):
             if row not in under_way:
                 continue
-            log_probs = rules.log_probs(logits[place], not found[row].tokens)
+            log_probs = rules.log_probs(logits[place], found[row].tokens)
             scores = log_probs
             if temperature > 0:
                 # The largest of scores with Gumbel noise is a draw from their softmax.
                 scores = log_probs / np.float32(temperature) + draws[row].gumbel(size=len(log_probs))
             token = following[place] = int(scores.argmax())
             found[row] = found[row].said(int(token), float(log_probs[token]), attention[place].copy(), end_of_text)
-        under_way = [row for row in under_way if not _is_over(found[row], limit)]
+        under_way = [row for row in under_way if not is_over(found[row], end_of_text, limit)]
         if not under_way:
             return found
         if 2 * len(under_way) <= len(places):
@@ -107,5 +118,6 @@ def search_rows(
         logits, attention = steps.step(following)
 
 
-def _is_over(hypothesis: Hypothesis, limit: int) -> bool:
-    return hypothesis.ended or len(hypothesis.tokens) >= limit or find_loop(hypothesis.tokens) is not None
+def is_over(hypothesis: Hypothesis, end_of_text: int, limit: int) -> bool:
+    """Tells whether a hypothesis does not go on: it has ended, is as long as may be, or loops."""
+    return hypothesis.ended or len(hypothesis.tokens) >= limit or hypothesis.loop(end_of_text) is not None

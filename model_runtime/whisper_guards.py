@@ -36,6 +36,13 @@ def is_silence(no_speech: float, average_log_prob: float, config: WhisperConfig)
     return no_speech > config.no_speech_threshold and average_log_prob < config.log_prob_threshold
 
 
-def is_repetition(tokens: Sequence[int], text: str, config: WhisperConfig) -> bool:
-    """Tells whether a transcript loops or repeats itself."""
-    return find_loop(tokens) is not None or compression(text) > config.compression_threshold
+def is_repetition(text: str, config: WhisperConfig) -> bool:
+    """Tells whether a text repeats itself."""
+    return compression(text) > config.compression_threshold
+
+
+def says_twice(text: str) -> bool:
+    """Tells whether some words come twice in a row: people may say so, but windows too short make texts of it."""
+    words = ["".join(filter(str.isalnum, word)) for word in text.lower().split()]
+    runs = ((first, run) for run in range(1, len(words) // 2 + 1) for first in range(len(words) - 2 * run + 1))
+    return any(words[first : first + run] == words[first + run : first + 2 * run] for first, run in runs)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model_runtime.graph import Graph, batch_parts
+from model_runtime.tflite import ROWS_ARE_INDEPENDENT
 from model_runtime.whisper_features import FRAME_SAMPLES, log_mel, sinusoids
 from model_runtime.whisper_framing import WhisperFraming
 
@@ -112,7 +113,8 @@ class Decoding:
     def _split(self) -> list[_Part]:
         """Makes parts of the decoder's own batch sizes, so that what is heard is copied into it once, not per step."""
         parts, first = [], 0
-        for taken, size in batch_parts(len(self._heard), self._graph.batch_sizes):
+        sizes = self._graph.batch_sizes if ROWS_ARE_INDEPENDENT else (1,)
+        for taken, size in batch_parts(len(self._heard), sizes):
             rows = np.minimum(np.arange(first, first + size), first + taken - 1)
             one = self._heard[first].tensors
             tensors = one if size == 1 else {n: np.concatenate([self._heard[r].tensors[n] for r in rows]) for n in one}

@@ -22,6 +22,7 @@ class Prompts:
         _check(framing, config)
         self._framing = framing
         self._task = framing.translate if config.task == "translate" else framing.transcribe
+        self._last = [] if config.timestamps else [framing.no_timestamps]
         self._before = _text_before(framing, config, tokenizer)
         self.start = len(self._before)
         self.language = config.language if framing.languages else ENGLISH
@@ -30,7 +31,7 @@ class Prompts:
         """Gives the prompt for a clip in this language; all prompts are equally long."""
         known = self._framing.languages
         spoken = [known[language], self._task] if known else []
-        return [*self._before, self._framing.start_of_transcript, *spoken, self._framing.no_timestamps]
+        return [*self._before, self._framing.start_of_transcript, *spoken, *self._last]
 
     def most_probable_language(self, logits: np.ndarray) -> str:
         """Gives the language by the logits [V] that the start of a transcript alone leads to."""

@@ -11,23 +11,25 @@ from model_runtime.card import ModelCard
 from model_runtime.errors import AudioError
 from model_runtime.graph import Graph
 from model_runtime.records import Word
+from model_runtime.tflite import ROWS_ARE_INDEPENDENT
 from model_runtime.whisper_beam import search_beam
 from model_runtime.whisper_config import WhisperConfig
 from model_runtime.whisper_decode import Hypothesis, feed, search_rows
 from model_runtime.whisper_features import SAMPLE_RATE_HZ
 from model_runtime.whisper_framing import WhisperFraming
-from model_runtime.whisper_guards import find_loop, is_repetition, is_silence
+from model_runtime.whisper_guards import is_repetition, is_silence, says_twice
 from model_runtime.whisper_model import Heard, WhisperModel
 from model_runtime.whisper_prompt import ENGLISH, Prompts
 from model_runtime.whisper_rules import TokenRules, probability
+from model_runtime.whisper_segments import Segment, segments_of, without_timestamps
 from model_runtime.whisper_tokens import Tokenizer
 from model_runtime.whisper_words import timed_words
 
 # Windows come in these steps, so that few sizes are met, and reach so far beyond a clip.
 _WINDOW_STEP_SAMPLES = 5 * SAMPLE_RATE_HZ
 _MARGIN_SAMPLES = SAMPLE_RATE_HZ
-# Rows of a decoding: what is heard takes 18 MB per row for tiny, 37 for base.
-_MOST_ROWS = 16
+# Rows of a decoding: what one hears takes 18 MB for tiny and 37 for base, three times over while it decodes.
+_MOST_ROWS = 8
 
 
 class Transcript(NamedTuple):
@@ -43,6 +45,8 @@ class Transcript(NamedTuple):
     no_speech: float
     average_log_prob: float
     temperature: float
+    # Where timestamps are asked for.
+    segments: tuple[Segment, ...] = ()
 
 
 class _Attempt(NamedTuple):
@@ -72,7 +76,7 @@ class WhisperTranscriber:
         self._framing = card.framing_as(WhisperFraming)
         self._tokenizer = Tokenizer(Path(card.folder) / self._framing.tokenizer, self._framing.end_of_text)
         self._prompts = Prompts(self._framing, self._config, self._tokenizer)
-        self._rules = TokenRules(self._framing)
+        self._rules = TokenRules(self._framing, self._config.timestamps)
         self._model = WhisperModel(self._framing, *graphs)
 
     def transcribe(self, clips: Sequence[np.ndarray]) -> list[Transcript]:
@@ -111,7 +115,9 @@ class WhisperTranscriber:
         return min(self._framing.window_samples, -(-wanted // _WINDOW_STEP_SAMPLES) * _WINDOW_STEP_SAMPLES)
 
     def _batches(self, indexes: list[int]) -> Iterator[list[int]]:
-        size = max(1, _MOST_ROWS // max(self._config.beam_size, self._config.best_of))
+        # Where rows are computed one by one, clips side by side would take turns in one interpreter.
+        most = _MOST_ROWS if ROWS_ARE_INDEPENDENT else 1
+        size = max(1, most // max(self._config.beam_size, self._config.best_of))
         return (indexes[first : first + size] for first in range(0, len(indexes), size))
 
     def _transcribe_window(self, clips: Sequence[np.ndarray], window: int) -> list[Transcript | None]:
@@ -128,7 +134,7 @@ class WhisperTranscriber:
             found = self._search([heard[row] for row in rows], [languages[row] for row in rows], temperature, draws)
             for row, attempt in zip(rows, found, strict=True):
                 attempts[row].append(attempt)
-                if self._is_acceptable(attempt):
+                if self._is_acceptable(attempt, is_full):
                     accepted[row] = self._transcript(attempt, len(clips[row]))
             rows = [row for row in rows if accepted[row] is None]
             if not rows:
@@ -157,61 +163,64 @@ class WhisperTranscriber:
         width = config.best_of if temperature > 0 else config.beam_size
         decoding = self._model.decode([one for one in heard for _ in range(width)])
         prompts = np.array([self._prompts.tokens(language) for language in languages], np.int32).repeat(width, axis=0)
-        prefixes = feed(decoding, prompts)
-        start = prefixes[self._prompts.start]
+        prefixes = feed(decoding, prompts, self._prompts.start)
         limit = min(config.max_tokens, framing.max_tokens - prompts.shape[1])
         if width > 1 and temperature == 0:
             best = search_beam(decoding, prefixes[-1], self._rules, framing.end_of_text, limit, width)
         else:
             rows = [draw for clip in draws for draw in clip]
             every = search_rows(decoding, prefixes[-1], self._rules, framing.end_of_text, limit, temperature, rows)
-            best = [max(every[row : row + width], key=_worth) for row in range(0, len(every), width)]
+            best = [max(every[row : row + width], key=self._worth) for row in range(0, len(every), width)]
         return [
             _Attempt(
                 hypothesis,
-                tuple(prefix.attention[number * width] for prefix in prefixes[self._prompts.start : -1]),
-                probability(start.logits[number * width], framing.no_speech),
+                tuple(prefix.attention[number * width] for prefix in prefixes[:-1]),
+                probability(prefixes[0].logits[number * width], framing.no_speech),
                 temperature,
                 languages[number],
             )
             for number, hypothesis in enumerate(best)
         ]
 
-    def _is_acceptable(self, attempt: _Attempt) -> bool:
+    def _worth(self, hypothesis: Hypothesis) -> tuple[bool, float]:
+        return hypothesis.loop(self._framing.end_of_text) is None, hypothesis.average_log_prob
+
+    def _is_acceptable(self, attempt: _Attempt, is_full: bool) -> bool:
         average = attempt.hypothesis.average_log_prob
         if is_silence(attempt.no_speech, average, self._config):
             return True
-        tokens = attempt.hypothesis.tokens
-        repeated = is_repetition(tokens, self._tokenizer.decode(tokens), self._config)
-        return not repeated and average >= self._config.log_prob_threshold
+        if not is_full and says_twice(self._tokenizer.decode(attempt.hypothesis.tokens)):
+            return False
+        return not self._repeats(attempt.hypothesis) and average >= self._config.log_prob_threshold
 
     def _least_bad(self, attempts: Sequence[_Attempt]) -> _Attempt:
         """Gives the most probable attempt that does not repeat itself, or one that is cut before it does."""
-
-        def worth(attempt: _Attempt) -> tuple[bool, float]:
-            tokens = attempt.hypothesis.tokens
-            repeated = is_repetition(tokens, self._tokenizer.decode(tokens), self._config)
-            return not repeated, attempt.hypothesis.average_log_prob
-
-        best = max(attempts, key=worth)
-        end = find_loop(best.hypothesis.tokens)
+        best = max(attempts, key=lambda one: (not self._repeats(one.hypothesis), one.hypothesis.average_log_prob))
+        end = best.hypothesis.loop(self._framing.end_of_text)
         return best if end is None else best._replace(hypothesis=best.hypothesis.cut(end))
+
+    def _repeats(self, hypothesis: Hypothesis) -> bool:
+        text = self._tokenizer.decode(hypothesis.tokens)
+        return hypothesis.loop(self._framing.end_of_text) is not None or is_repetition(text, self._config)
 
     def _transcript(self, attempt: _Attempt, samples: int) -> Transcript:
         hypothesis, language = attempt.hypothesis, attempt.language
         average = hypothesis.average_log_prob
-        text = ""
+        facts = language, attempt.no_speech, average, attempt.temperature
+        text = self._tokenizer.decode(hypothesis.tokens).strip()
+        if not text or is_silence(attempt.no_speech, average, self._config):
+            return Transcript("", (), *facts)
         words: tuple[Word, ...] = ()
-        if not is_silence(attempt.no_speech, average, self._config):
-            text = self._tokenizer.decode(hypothesis.tokens).strip()
-            if text and self._config.word_times:
-                written = ENGLISH if self._config.task == "translate" else language
-                words = timed_words(self._tokenizer, hypothesis, attempt.lead, written, samples)
-        return Transcript(text, words, language, attempt.no_speech, average, attempt.temperature)
-
-
-def _worth(hypothesis: Hypothesis) -> tuple[bool, float]:
-    return find_loop(hypothesis.tokens) is None, hypothesis.average_log_prob
+        first_timestamp = self._framing.no_timestamps + 1
+        if self._config.word_times:
+            written = ENGLISH if self._config.task == "translate" else language
+            spoken = without_timestamps(hypothesis, first_timestamp)
+            words = timed_words(self._tokenizer, spoken, attempt.lead, written, samples)
+        segments: tuple[Segment, ...] = ()
+        if self._config.timestamps:
+            length_ms = samples * 1000 // SAMPLE_RATE_HZ
+            segments = segments_of(hypothesis.tokens, first_timestamp, self._tokenizer.decode, length_ms)
+        return Transcript(text, words, *facts, segments)
 
 
 def _draws(clip: np.ndarray, attempt: int, count: int) -> list[np.random.Generator]:

@@ -133,7 +133,7 @@ def test_drawn_tokens_follow_the_probabilities() -> None:
 
 
 def test_suppressed_and_special_tokens_and_an_empty_text_have_no_probability() -> None:
-    first, later = (TokenRules(FRAMING).log_probs(np.zeros(TOKENS, np.float32), first) for first in (True, False))
+    first, later = (TokenRules(FRAMING).log_probs(np.zeros(TOKENS, np.float32), said) for said in ((), (1,)))
     np.testing.assert_allclose(np.exp(first), [1 / 3] * 3 + [0] * 9, atol=1e-6)
     np.testing.assert_allclose(np.exp(later), [0.25] * 3 + [0, 0.25] + [0] * 7, atol=1e-6)
 
@@ -161,3 +161,38 @@ def test_a_beam_prefers_what_does_not_loop() -> None:
     parrot = Parrot([1, 1, 1])
     (found,) = search_beam(parrot, parrot.prefix(), TokenRules(FRAMING), END, 40, 3)
     assert found.ended
+
+
+TIME = FRAMING.no_timestamps + 1
+
+
+def allowed(said: Sequence[int], tokens: int = TIME + 60, **logits: float) -> set[int]:
+    values = np.zeros(tokens, np.float32)
+    for name, value in logits.items():
+        values[int(name[1:])] = value
+    log_probs = TokenRules(FRAMING, timestamps=True).log_probs(values, said)
+    return {token for token in range(tokens) if np.isfinite(log_probs[token])}
+
+
+# A word so probable that timestamps do not take over.
+WORD = {"t1": 9.0}
+
+
+def test_a_transcript_begins_with_a_timestamp_of_its_first_second() -> None:
+    assert allowed((), **WORD) == set(range(TIME, TIME + 51))
+
+
+def test_text_follows_the_timestamp_that_begins_it() -> None:
+    assert allowed((TIME + 5,), **WORD) == {0, 1, 2, END}
+
+
+def test_a_text_ends_later_than_it_began() -> None:
+    assert allowed((TIME + 5, 1), **WORD) == {0, 1, 2, END} | set(range(TIME + 6, TIME + 60))
+
+
+def test_after_its_end_the_next_text_begins_or_all_ends() -> None:
+    assert allowed((TIME + 5, 1, TIME + 20), t4=9.0) == {END} | set(range(TIME + 20, TIME + 60))
+
+
+def test_timestamps_that_together_beat_every_word_leave_no_word() -> None:
+    assert allowed((TIME + 5, 1)) == set(range(TIME + 6, TIME + 60))

@@ -3,7 +3,7 @@
 import pytest
 
 from model_runtime.whisper_config import WhisperConfig
-from model_runtime.whisper_guards import compression, find_loop, is_repetition, is_silence
+from model_runtime.whisper_guards import compression, find_loop, is_repetition, is_silence, says_twice
 
 LEAD = (1, 2, 3, 4)
 
@@ -31,8 +31,8 @@ def test_a_text_that_repeats_itself_compresses_too_well() -> None:
     config = WhisperConfig()
     sentence = "And so my fellow Americans ask not what your country can do for you."
     assert compression(sentence) < 1.1
-    assert not is_repetition((1, 2), sentence, config)
-    assert is_repetition((1, 2), " ".join([sentence] * 4), config)
+    assert not is_repetition(sentence, config)
+    assert is_repetition(" ".join([sentence] * 4), config)
 
 
 def test_no_text_is_no_repetition() -> None:
@@ -46,3 +46,15 @@ def test_silence_is_what_has_both_no_speech_and_an_improbable_text(
     no_speech: float, average: float, silence: bool
 ) -> None:
     assert is_silence(no_speech, average, WhisperConfig()) is silence
+
+
+@pytest.mark.parametrize("text", ["Yes, yes.", "10 of close 10 of close", "And 4 Queen of Cloves 4 queen of cloves."])
+def test_words_that_come_twice_in_a_row_are_seen(text: str) -> None:
+    assert says_twice(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Yes.", "ask not what your country can do for you ask what you can do for your country"]
+)
+def test_words_that_come_again_later_are_not_twice_in_a_row(text: str) -> None:
+    assert not says_twice(text)

@@ -1,5 +1,6 @@
 """Real speech through the real tiny.en, which `python -m training.import_whisper tiny.en` puts into the cache."""
 
+import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -23,13 +24,13 @@ if not (FOLDER / "card.yaml").is_file():
 
 
 @cache
-def graphs(variant: str) -> tuple[Graph, ...]:
-    card, route = load_card(str(FOLDER)), RouteConfig(variants=(variant,), threads=2)
+def graphs(variant: str, folder: Path) -> tuple[Graph, ...]:
+    card, route = load_card(str(folder)), RouteConfig(variants=(variant,), threads=2)
     return tuple(Graph.load(card.paths(graph.role), graph, card.signature, route) for graph in card.graphs)
 
 
-def transcriber(variant: str = "float32", **config: object) -> WhisperTranscriber:
-    return WhisperTranscriber(load_card(str(FOLDER)), graphs(variant), WhisperConfig(**config))
+def transcriber(variant: str = "float32", folder: Path = FOLDER, **config: object) -> WhisperTranscriber:
+    return WhisperTranscriber(load_card(str(folder)), graphs(variant, folder), WhisperConfig(**config))
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,31 @@ def test_silence_is_never_a_loop(samples: int) -> None:
     assert len(found.text.split()) <= 3
 
 
+def test_a_short_window_gives_the_words_and_not_twice(clip: Callable[[str], np.ndarray]) -> None:
+    clips = [clip(name) for name in ("goforward", "cards/002", "speech_commands/yes_1000ms")]
+    full = transcriber("dynamic").transcribe(clips)
+    short = transcriber("dynamic", shortest_window_ms=10_000).transcribe(clips)
+    assert [len(one.text.split()) for one in short] == [len(one.text.split()) for one in full]
+
+
+@pytest.mark.parametrize("told", [{"hot_words": "Jon Dashwoode"}, {"prompt": "Jon Dashwoode was there."}])
+def test_hot_words_and_prompts_change_the_spelling(clip: Callable[[str], np.ndarray], told: dict[str, str]) -> None:
+    audio = [clip("librivox/sense_and_sensibility_01_austen_64kb-0870")]
+    (plain,) = transcriber("dynamic", word_times=False).transcribe(audio)
+    (found,) = transcriber("dynamic", word_times=False, **told).transcribe(audio)
+    assert "John Dashwood " in plain.text
+    assert "Jon Dashwoode " in found.text
+
+
+def test_a_multilingual_model_hears_which_language_is_spoken(clip: Callable[[str], np.ndarray]) -> None:
+    folder = USER_MODELS / "whisper-base"
+    if not (folder / "card.yaml").is_file():
+        pytest.skip(f"no model: {folder} is made by python -m training.import_whisper base")
+    (found,) = transcriber("dynamic", folder).transcribe([clip("goforward")])
+    assert found.language == "en"
+    assert spoken(found.text) == ["go", "forward", "10", "meters"]
+
+
 def test_a_clip_longer_than_the_window_is_refused() -> None:
     with pytest.raises(AudioError, match=r"at most 480000 samples \(30 s\), clip 0 has 480001"):
         transcriber("dynamic").transcribe([np.zeros(480_001, np.float32)])
@@ -109,3 +135,20 @@ def test_text_alone_costs_no_words(clip: Callable[[str], np.ndarray]) -> None:
     (found,) = transcriber("dynamic", word_times=False).transcribe([clip("goforward")])
     assert spoken(found.text) == ["go", "forward", "10", "meters"]
     assert found.words == ()
+
+
+def test_timestamps_give_segments_with_the_whole_text(clip: Callable[[str], np.ndarray]) -> None:
+    (found,) = transcriber("dynamic", timestamps=True).transcribe([clip("jfk_16k")])
+    assert spoken(found.text) == spoken(JFK)
+    assert " ".join(segment.text for segment in found.segments) == " ".join(word.text for word in found.words)
+    times = [time for segment in found.segments for time in (segment.start_ms, segment.end_ms)]
+    assert times == sorted(times)
+    assert times[-1] <= 11_000
+
+
+def test_the_files_are_those_that_the_card_was_written_for() -> None:
+    card = load_card(str(FOLDER))
+    files = {name for roles in card.variants.values() for name in roles.values()}
+    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in files} == {
+        name: value for name, value in card.sha256.items() if not name.startswith("source/")
+    }
