@@ -46,6 +46,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     audio_s: float = 0.0
     new_audio_s: float = 0.0
     wait_s: float = 0.0
+    padding_share: float | None = None
     wall_s: float = 0.0
     real_time_factor: float | None = None
     reasons: dict[str, int] = {}
@@ -62,6 +63,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         self.audio_s, self.new_audio_s = tally.audio_ms / 1000, done.audio_ms / 1000
         self.reused, self.quarantined, self.worker_restarts = done.reused, done.quarantined, done.restarts
         self.wait_s = done.wait_ms / 1000
+        computed = done.speech_samples + done.padding_samples
+        self.padding_share = round(done.padding_samples / computed, 4) if computed else None
 
     def end(self, state: State, exit_code: int, wall_s: float) -> None:
         """Says how the run ended."""

@@ -153,7 +153,7 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
     _write_clips(tmp_path, 1600)
     for _ in range(2):
         assert _run(tmp_path, str(tmp_path / "clip1600.wav")) == 0
-    names = [".lock", ".parts", "results.jsonl", "results.parquet", "run.json"]
+    names = [".lock", ".parts", "report.html", "results.jsonl", "results.parquet", "run.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert len(list((tmp_path / "out" / ".parts").iterdir())) == len(_rows(tmp_path)) == 1
 
