@@ -19,8 +19,8 @@ Row = dict[str, Any]
 
 
 class Sound(NamedTuple):
-    """One version of a recording. picture: a data URL of the spectrogram; audio: one of FLAC, which is written ten times as
-    fast as MP3.
+    """One version of a recording. picture: a data URL of the spectrogram; audio: one of FLAC, which is
+    written ten times as fast as MP3.
     """
 
     title: str

@@ -143,10 +143,13 @@ def test_clean_audio_is_written_and_named_in_the_row(tmp_path: Path) -> None:
 
 def test_subtitles_and_ctm_are_written_on_request(tmp_path: Path) -> None:
     _write_clips(tmp_path, 1600)
-    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "subtitles.formats=[srt]", "results.formats=[ctm]") == 0
+    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "subtitles.formats=[srt]", "results.formats=[ctm, rttm]") == 0
     (path,) = (tmp_path / "out" / "subtitles").iterdir()
     assert path.read_text() == "1\n00:00:00,000 --> 00:00:00,100\n1600\n"
     assert (tmp_path / "out" / "results.ctm").read_text() == "clip1600 1 0.000 0.100 1600 0.5000\n"
+    assert (
+        tmp_path / "out" / "results.rttm"
+    ).read_text() == "SPEAKER clip1600 1 0.000 0.100 <NA> <NA> speech <NA> <NA>\n"
 
 
 def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
         (["recipe=segment", "enhanced.write=true"], "error: enhanced.write needs a recipe that emits clean audio"),
         (
             ["results.formats=[]"],
-            "error: configuration: results.formats must name jsonl, parquet, ctm or several, none twice, got []",
+            "error: configuration: results.formats must name jsonl, parquet, ctm, rttm or several, none twice, got []",
         ),
         (["results.name=../x"], "error: configuration: results.name must be a plain file name, got '../x'"),
     ],
