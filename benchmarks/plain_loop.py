@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_runtime.card import ModelCard, ProbabilityFraming, SpectralFraming, StreamingCtcFraming, load_card
+from model_runtime.card import ModelCard, ProbabilityFraming, SpectralFraming, StreamingFraming, load_card
 from model_runtime.graph_binding import BoundGraph, bind_graph
 from model_runtime.graph_file import read_graph_file
 from model_runtime.tflite import make_interpreter
@@ -61,7 +61,7 @@ class PlainLoop:
         self._encoder = _Bare(asr, "encoder", available[2])
         self._spectral = denoise.framing_as(SpectralFraming)
         self._probability = vad.framing_as(ProbabilityFraming)
-        self._ctc = asr.framing_as(StreamingCtcFraming)
+        self._ctc = asr.framing_as(StreamingFraming)
 
     def run(self, audio: np.ndarray, spans: Sequence[Span]) -> list[int]:
         """Cleans audio (float32 [n], 16 kHz), judges all of it, recognises the spans; gives the best tokens."""

@@ -5,7 +5,18 @@ from model_runtime.devices import DelegateConfig, RouteConfig
 from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, ConfigError, DeviceError, ModelError, SpeechError, StateError
 from model_runtime.recipe import Recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
+from model_runtime.records import (
+    Enhanced,
+    Event,
+    Final,
+    MadeBy,
+    Partial,
+    SpeechBegin,
+    SpeechEnd,
+    Utterance,
+    UtteranceAudio,
+    Word,
+)
 
 __all__ = [
     "Audio",
@@ -27,5 +38,7 @@ __all__ = [
     "SpeechEngine",
     "SpeechError",
     "StateError",
+    "Utterance",
+    "UtteranceAudio",
     "Word",
 ]

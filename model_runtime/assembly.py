@@ -10,14 +10,14 @@ from model_runtime.card import (
     ModelCard,
     ProbabilityFraming,
     SpectralFraming,
-    StreamingCtcFraming,
+    StreamingFraming,
     UtteranceCtcFraming,
     load_card,
 )
 from model_runtime.continuous_listener import ContinuousListener
 from model_runtime.ctc import GreedyDecoder, PrefixBeamDecoder
-from model_runtime.ctc_encoder import StreamingCtcKernel, UtteranceCtcKernel
 from model_runtime.devices import RouteConfig
+from model_runtime.encoder import StreamingEncoderKernel, UtteranceEncoderKernel
 from model_runtime.endpoint import EndpointRules
 from model_runtime.errors import ConfigError
 from model_runtime.frame_probability import ProbabilityKernel
@@ -25,10 +25,14 @@ from model_runtime.frozen_state import FINGERPRINT_BYTES
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
 from model_runtime.recipe import AsrConfig, Recipe
-from model_runtime.recognizer import Recognizer, StreamingRecognizer, UtteranceRecognizer
+from model_runtime.recognizer import CtcSearch, Decoder, Recognizer, StreamingRecognizer
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
+from model_runtime.transducer import RowsKernel, TransducerDecoder
+from model_runtime.utterance_recognizer import CtcTranscriber, UtteranceRecognizer, WhisperUtterances
 from model_runtime.vad_listener import VadListener
+from model_runtime.whisper_framing import WhisperFraming
+from model_runtime.whisper_transcriber import WhisperTranscriber
 from model_runtime.words import WordTimes
 
 # A recogniser without a vad and without blocks of its own is fed this often, and so are its endpoint rules.
@@ -56,8 +60,8 @@ class Assembly(NamedTuple):
     fingerprint: bytes
 
 
-def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
-    """Loads every model of a recipe.
+def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembly:
+    """Loads every model of a recipe; with `defer`, one that hears utterances whole is not run on the way.
 
     Raises:
         ModelError, ConfigError, DeviceError: a model, a card or the route is refused; the message says where and why.
@@ -73,7 +77,7 @@ def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
         denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
-        recognizer = _recognizer(asr, recipe.asr)
+        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None)
     if vad is not None and recipe.vad is not None:
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
@@ -82,6 +86,17 @@ def assemble(recipe: Recipe, route: RouteConfig) -> Assembly:
         continuous = ContinuousListener(recognizer, _word_times(asr.card), rules, _block_samples(asr.card))
     fingerprint = _fingerprint(recipe, models)
     return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, fingerprint)
+
+
+def hears_whole_utterances(recipe: Recipe) -> bool:
+    """Tells whether an engine of this recipe can defer: its recogniser stands behind a vad and waits for the end.
+
+    Raises:
+        ModelError, ConfigError: the recogniser's card is not there, or wrong.
+    """
+    if recipe.vad is None or recipe.asr is None:
+        return False
+    return load_card(recipe.asr.model).kind in ("utterance_ctc", "whisper")
 
 
 def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
@@ -101,28 +116,77 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
         yield LoadedModel(stage, card, graphs)
 
 
-def _recognizer(asr: LoadedModel, config: AsrConfig) -> Recognizer:
+def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
-    lexicon = Lexicon(card.lexicon, card.tokens)
-    decoder = GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
+    if isinstance(framing, WhisperFraming):
+        _check_window(recipe, framing, card)
+        graphs = _graphs(asr, "encoder", "cross", "decoder")
+        whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
+        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer)
+    bound = config.decoder == "prefix_beam"
+    lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
     times = _word_times(card)
+    features, encoder = _graphs(asr, "features", "encoder")
     if isinstance(framing, UtteranceCtcFraming):
-        return UtteranceRecognizer(UtteranceCtcKernel(framing, *asr.graphs), decoder, times)
-    kernel = StreamingCtcKernel(card.framing_as(StreamingCtcFraming), *asr.graphs)
+        kernel = UtteranceEncoderKernel(framing, features, encoder)
+        transcriber = CtcTranscriber(kernel, _ctc_decoder(config, lexicon), times)
+        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer)
+    transducer = card.kind == "streaming_transducer"
+    search = _transducer(asr, config, lexicon) if transducer else CtcSearch(_ctc_decoder(config, lexicon))
+    output = "encoding" if transducer else "log_probs"
     interval = config.partial_interval_ms * card.sample_rate_hz // 1000
-    return StreamingRecognizer(kernel, decoder, times, interval)
+    streaming = StreamingEncoderKernel(card.framing_as(StreamingFraming), features, encoder, output)
+    return StreamingRecognizer(streaming, search, times, interval)
+
+
+def _check_window(recipe: Recipe, framing: WhisperFraming, card: ModelCard) -> None:
+    """An utterance must fit into the model's window, a second's margin included."""
+    most_ms = framing.window_samples * 1000 // card.sample_rate_hz - 1000
+    if recipe.endpoint.max_utterance_ms > most_ms:
+        raise ConfigError(
+            f"recipe {recipe.name}: endpoint.max_utterance_ms must be at most {most_ms} for {card.name}, "
+            f"got {recipe.endpoint.max_utterance_ms}"
+        )
+
+
+def _transducer(asr: LoadedModel, config: AsrConfig, lexicon: Lexicon) -> TransducerDecoder:
+    predictor, joiner = _graphs(asr, "predictor", "joiner")
+    kernels = RowsKernel(predictor, "prediction"), RowsKernel(joiner, "log_probs")
+    return TransducerDecoder(*kernels, lexicon, 1 if config.decoder == "greedy" else config.beam)
+
+
+def _graphs(model: LoadedModel, *roles: str) -> list[Graph]:
+    """Gives a model's graphs by what they do.
+
+    Raises:
+        ConfigError: the card has no such graph.
+    """
+    there = {binding.role: graph for binding, graph in zip(model.card.graphs, model.graphs, strict=True)}
+    missing = [role for role in roles if role not in there]
+    if missing:
+        raise ConfigError(
+            f"{model.card.folder}: a {model.card.kind} model needs graphs {missing}, it has {list(there)}"
+        )
+    return [there[role] for role in roles]
+
+
+def _ctc_decoder(config: AsrConfig, lexicon: Lexicon) -> Decoder:
+    return GreedyDecoder() if config.decoder == "greedy" else PrefixBeamDecoder(lexicon, config.beam)
 
 
 def _word_times(card: ModelCard) -> WordTimes:
     framing = card.parsed_framing()
-    if not isinstance(framing, StreamingCtcFraming | UtteranceCtcFraming):
-        raise ConfigError(f"{card.name}: words need a CTC model, got kind {card.kind}")
+    if isinstance(framing, WhisperFraming):
+        # Its words come with their times; no token is ever asked for its own.
+        return WordTimes((), 1, 0, card.sample_rate_hz)
+    if not isinstance(framing, StreamingFraming | UtteranceCtcFraming):
+        raise ConfigError(f"{card.name}: a model of this kind gives no words: {card.kind}")
     return WordTimes(card.tokens, framing.frame_samples, framing.delay_samples, card.sample_rate_hz)
 
 
 def _block_samples(card: ModelCard) -> int:
     framing = card.parsed_framing()
-    if isinstance(framing, StreamingCtcFraming):
+    if isinstance(framing, StreamingFraming):
         return framing.block_samples
     return card.sample_rate_hz * _UTTERANCE_BLOCK_MS // 1000
 

@@ -1,5 +1,6 @@
 """Model cards: the YAML that tells everything about a model but its weights, so a model is added without code."""
 
+import os
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -8,15 +9,21 @@ import yaml
 
 from model_runtime.errors import ConfigError, ModelError
 from model_runtime.graph import GraphBinding
+from model_runtime.whisper_framing import WhisperFraming
 
 PACKAGE_MODELS = Path(__file__).parent / "models"
+# Models that are imported by the user; UNISON_MODELS names another folder.
+USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
+
+# Models that are imported by the user; UNISON_MODELS names another folder.
+USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
 Task = Literal["denoise", "vad", "asr"]
-Kind = Literal["spectral", "frame_probability", "streaming_ctc", "utterance_ctc"]
+Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"]
 KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
     "denoise": ("spectral",),
     "vad": ("frame_probability",),
-    "asr": ("streaming_ctc", "utterance_ctc"),
+    "asr": ("streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"),
 }
 
 
@@ -53,7 +60,7 @@ class ProbabilityFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         _at_least("context_samples", self.context_samples, 0)
 
 
-class StreamingCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StreamingFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a streaming recogniser is fed, and how its frames lie in time."""
 
     block_samples: int
@@ -89,12 +96,14 @@ class UtteranceCtcFraming(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 FramingT = TypeVar("FramingT")
-Framing = SpectralFraming | ProbabilityFraming | StreamingCtcFraming | UtteranceCtcFraming
+Framing = SpectralFraming | ProbabilityFraming | StreamingFraming | UtteranceCtcFraming | WhisperFraming
 _FRAMING: dict[str, type] = {
     "spectral": SpectralFraming,
     "frame_probability": ProbabilityFraming,
-    "streaming_ctc": StreamingCtcFraming,
+    "streaming_ctc": StreamingFraming,
+    "streaming_transducer": StreamingFraming,
     "utterance_ctc": UtteranceCtcFraming,
+    "whisper": WhisperFraming,
 }
 
 
@@ -116,10 +125,12 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: str | None = None
     # Batch sizes that the graphs accept: "any", or a list.
     batch_sizes: Literal["any"] | tuple[int, ...] = "any"
-    # asr only. tokens[0] is the blank; "▁" marks a word's start.
+    # CTC models and transducers only. tokens[0] is the blank; "▁" marks a word's start.
     tokens: tuple[str, ...] = ()
     lexicon: dict[str, tuple[str, ...]] = {}
     quality: dict[str, object] = {}
+    # Imported models: hashes of their files, and of the weights that they were made of.
+    sha256: dict[str, str] = {}
     folder: str = ""
 
     def __post_init__(self) -> None:
@@ -131,8 +142,8 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for variant, files in self.variants.items():
             if sorted(files) != sorted(roles):
                 raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
-        if self.task == "asr" and len(self.tokens) < 2:
-            raise ValueError(f"tokens of an asr model must be at least 2, got {len(self.tokens)}")
+        if self.kind.endswith(("_ctc", "_transducer")) and len(self.tokens) < 2:
+            raise ValueError(f"tokens of a {self.kind} model must be at least 2, got {len(self.tokens)}")
         for word, pieces in self.lexicon.items():
             unknown = [piece for piece in pieces if piece not in self.tokens]
             if unknown:
@@ -159,7 +170,7 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {variant: Path(self.folder) / files[role] for variant, files in self.variants.items()}
 
 
-def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS,)) -> ModelCard:
+def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS, USER_MODELS)) -> ModelCard:
     """Gives the card of a model by its name (a folder below one of `folders`) or by the path of its card or folder.
 
     Raises:
@@ -184,7 +195,8 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
         if candidate.is_file():
             return candidate
     known = sorted(card.parent.name for folder in folders for card in folder.glob("*/card.yaml"))
-    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}")
+    hint = "; python -m training.import_whisper makes Whisper's" if name.startswith("whisper-") else ""
+    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}{hint}")
 
 
 def _at_least(field: str, value: int, bound: int) -> None:

@@ -8,7 +8,7 @@ from model_runtime.calls import Steps
 from model_runtime.ctc import Token
 from model_runtime.endpoint import EndpointRules
 from model_runtime.recognizer import Recognizer, UtteranceState
-from model_runtime.records import Event, SpeechBegin, SpeechEnd
+from model_runtime.records import Event, SpeechBegin, SpeechEnd, Utterance
 from model_runtime.words import WordTimes
 
 
@@ -88,6 +88,8 @@ class ContinuousListener:
         utterance, now = state.utterance, state.position
         end = now - silence if reason == "silence" else now
         final = yield from self._recognizer.finish(utterance, end, silence)
+        if isinstance(final, Utterance):
+            raise TypeError("without a vad, what was said decides whether there was an utterance: it cannot wait")
         number = utterance.utterance
         if state.begun_at >= 0 or final.words:
             begin = state.begun_at if state.begun_at >= 0 else self._times.samples(final.words[0].start_ms)

@@ -14,7 +14,7 @@ from model_runtime.lexicon import Lexicon
 
 _MINUS_INFINITY = -math.inf
 # Tokens less likely than this (natural log) do not extend a hypothesis: nine of ten frames are sure blanks.
-_TOKEN_PRUNING = -7.0
+TOKEN_PRUNING = -7.0
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True):
@@ -39,10 +39,10 @@ class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
 
     def score(self) -> float:
         """Gives the log probability of all alignments together."""
-        return _log_add(self.blank, self.non_blank)
+        return log_add(self.blank, self.non_blank)
 
 
-class DecoderState(msgspec.Struct, frozen=True, array_like=True):
+class DecoderState(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """Frames seen, the token of the last frame (greedy), and the hypotheses, best first."""
 
     frames: int
@@ -96,7 +96,7 @@ class PrefixBeamDecoder:
         """Takes log probabilities [frames, tokens]."""
         hypotheses, frame = state.hypotheses, state.frames
         for row in log_probs.tolist():
-            candidates = [(i, min(p, 0.0)) for i, p in enumerate(row) if i and p > _TOKEN_PRUNING]
+            candidates = [(i, min(p, 0.0)) for i, p in enumerate(row) if i and p > TOKEN_PRUNING]
             hypotheses = self._step(hypotheses, min(row[0], 0.0), candidates, frame)
             frame += 1
         return DecoderState(frame, 0, hypotheses)
@@ -124,7 +124,7 @@ class PrefixBeamDecoder:
         texts = {tuple([token.id for token in h.tokens]): i for i, h in enumerate(hypotheses)}
         # Plain tuples until the beam is chosen: most extensions do not live to see the next frame.
         extended: list[tuple[float, int, int, float, int]] = []
-        floor = max(scores) + 2 * _TOKEN_PRUNING
+        floor = max(scores) + 2 * TOKEN_PRUNING
         for text, i in texts.items():
             hypothesis, score = hypotheses[i], scores[i]
             last = text[-1] if text else 0
@@ -165,7 +165,7 @@ def _joined(hypothesis: Hypothesis, last: Token, non_blank: float) -> Hypothesis
     tokens = hypothesis.tokens
     if last.log_prob > tokens[-1].log_prob:
         tokens = (*tokens[:-1], last)
-    return Hypothesis(tokens, hypothesis.node, hypothesis.blank, _log_add(hypothesis.non_blank, non_blank))
+    return Hypothesis(tokens, hypothesis.node, hypothesis.blank, log_add(hypothesis.non_blank, non_blank))
 
 
 def _grown(hypotheses: tuple[Hypothesis, ...], extension: tuple[float, int, int, float, int], frame: int) -> Hypothesis:
@@ -181,7 +181,8 @@ def _prolonged(token: Token, frame: int, log_prob: float) -> Token:
     return Token(token.id, token.peak_frame, frame, token.log_prob)
 
 
-def _log_add(a: float, b: float) -> float:
+def log_add(a: float, b: float) -> float:
+    """Gives log(exp(a) + exp(b)); minus infinity stands for nothing."""
     if a < b:
         a, b = b, a
     return a if b == _MINUS_INFINITY else a + math.log1p(math.exp(b - a))

@@ -12,13 +12,15 @@ from model_runtime.assembly import Assembly, assemble
 from model_runtime.audio import Audio, check_samples
 from model_runtime.calls import Steps, drive, drive_in_lock_step
 from model_runtime.continuous_listener import ContinuousListenerState
+from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import SpeechError
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Utterance
 from model_runtime.resample import Resampler, ResamplerState
 from model_runtime.spectral import DenoiseState
+from model_runtime.utterance_recognizer import UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
@@ -62,18 +64,20 @@ class SpeechEngine:
         self._codec = StateCodec(SessionState, assembly.fingerprint)
 
     @classmethod
-    def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None) -> "SpeechEngine":
+    def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False) -> "SpeechEngine":
         """Loads and warms up every model of a recipe.
 
         Args:
             recipe: the name of a packaged recipe, the path of a YAML file, or a recipe.
             route: devices in order of preference, and what to do when one cannot be had; the CPU by default.
+            defer: a recogniser that runs when an utterance has ended, behind a vad, is left to `transcribe`: events
+                then hold UtteranceAudio on the way and an Utterance in place of each Final.
 
         Raises:
             ConfigError, ModelError, DeviceError: with path and reason.
         """
         loaded = load_recipe(recipe)
-        engine = cls(loaded, assemble(loaded, route or RouteConfig()))
+        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer))
         engine._warm_up()
         return engine
 
@@ -120,6 +124,27 @@ class SpeechEngine:
         sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
         return drive_in_lock_step(sessions, batch_size)
 
+    def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:
+        """Gives the Finals that a deferring engine owes, in order.
+
+        Args:
+            utterances: of any sessions, each with the audio of all its UtteranceAudio, joined.
+            batch_size: rows in one call of a model, at most.
+
+        Raises:
+            SpeechError: this recipe's recogniser does not wait for the end of utterances.
+        """
+        recognizer = self._recognizer
+        if not isinstance(recognizer, UtteranceRecognizer):
+            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        steps = [partial(recognizer.transcribe, utterance, pcm) for utterance, pcm in utterances]
+        finals = drive_in_lock_step(steps, batch_size)
+        spans = [self._span(final, utt.sample_rate_hz) for final, (utt, _) in zip(finals, utterances, strict=True)]
+        return [
+            final._replace(start_samples=start, end_samples=end)
+            for final, (start, end) in zip(finals, spans, strict=True)
+        ]
+
     def freeze(self, state: SessionState) -> bytes:
         """Gives a session's state as small, versioned, checksummed bytes."""
         return self._codec.freeze(state)
@@ -152,7 +177,9 @@ class SpeechEngine:
         if self._recognizer is not None:
             # Behind a vad it hears nothing of silence.
             utterance = drive(self._recognizer.push(self._recognizer.start(0, 0), silence, []))
-            drive(self._recognizer.finish(utterance, len(silence), 0))
+            end = drive(self._recognizer.finish(utterance, len(silence), 0))
+            if isinstance(end, Utterance):
+                self.transcribe([(end, encode_linear16(silence))])
 
     def _to_models(self, rate_hz: int) -> Resampler:
         return _resampler(rate_hz, self.sample_rate_hz)
@@ -251,9 +278,15 @@ class SpeechEngine:
             case SpeechBegin():
                 return event._replace(start_samples=self._position(event.start_samples, rate_hz))
             case SpeechEnd() | Partial() | Final():
-                start, end = (self._position(p, rate_hz) for p in (event.start_samples, event.end_samples))
+                start, end = self._span(event, rate_hz)
                 return event._replace(start_samples=start, end_samples=end)
+            case Utterance():
+                return event._replace(sample_rate_hz=rate_hz)
         return event
+
+    def _span(self, event: SpeechEnd | Partial | Final, rate_hz: int) -> tuple[int, int]:
+        """Gives where an event begins and ends in the session's samples."""
+        return self._position(event.start_samples, rate_hz), self._position(event.end_samples, rate_hz)
 
     def _position(self, position: int, rate_hz: int) -> int:
         """The session's sample at or before a position in the models' samples: exact, so nothing drifts."""

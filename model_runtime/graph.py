@@ -17,7 +17,7 @@ from model_runtime.graph_file import read_graph_file
 from model_runtime.interpreter_pool import InterpreterPool, PrepareError
 from model_runtime.quantization import requantize_table
 
-__all__ = ["Graph", "GraphBinding", "StatePair"]
+__all__ = ["Graph", "GraphBinding", "StatePair", "batch_parts"]
 
 _logger = logging.getLogger(__name__)
 
@@ -33,12 +33,16 @@ class Graph:
             delegate_no_entry_points, delegate_bad_option, delegate_prepare_failed, delegate_died; or
             delegate_took_nothing, which no route refuses: a delegate need not have anything to do in every graph.
         variant: which variant's file runs; it never changes, since states belong to it.
+        batch_sizes: what a call can have without being split or padded, ascending.
+        input_names: our names of its inputs.
     """
 
     def __init__(self, role: str, variant: str, bound: BoundGraph, route: RouteConfig) -> None:
         self.device = CPU
         self.reason = ""
         self.variant = variant
+        self.batch_sizes = bound.batch_sizes
+        self.input_names = tuple(port.name for port in bound.inputs)
         self._role = role
         self._route = route
         self._bound = bound
@@ -140,7 +144,8 @@ class Graph:
         Any n goes: it is split and padded to the graph's batch sizes. The n rows do not influence each other.
 
         Args:
-            inputs: one float32 array [n, ...] per input, by our name (integer inputs without a scale are cast).
+            inputs: one float32 array [n, ...] per input, by our name (integer inputs without a scale are cast). One
+                that is marked read-only must never change: it may not be read again when it comes again.
             states: what initial_states or the last call of the same stream gave; not changed.
 
         Raises:
@@ -185,7 +190,7 @@ class Graph:
         self._bound.check_shapes([array.shape for array in arrays])
         parts = []
         start = 0
-        for taken, size in _parts(rows, self._bound.batch_sizes):
+        for taken, size in batch_parts(rows, self._bound.batch_sizes):
             part = [array[start : start + taken] for array in arrays]
             if taken < size:
                 part = [np.concatenate([array, np.repeat(array[-1:], size - taken, axis=0)]) for array in part]
@@ -226,7 +231,7 @@ class Graph:
         raise TypeError("a Graph cannot be pickled: it holds interpreters; load it where it is used (DoFn.setup)")
 
 
-def _parts(rows: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def batch_parts(rows: int, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Gives (rows, batch size) of each part: a batch is padded only where a quarter of it at most is wasted.
 
     From 4 rows on, the time of a call grows with its rows (measured on all packaged graphs and both runtimes), so 9

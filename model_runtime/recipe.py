@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from model_runtime.errors import ConfigError
+from model_runtime.whisper_config import WhisperConfig
 
 PACKAGE_RECIPES = Path(__file__).parent / "recipes"
 
@@ -82,6 +83,8 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beam: int = 8
     # ms of an utterance between two partials; 0 for none.
     partial_interval_ms: int = 100
+    # Whisper models only: how transcripts are sought, and what is not accepted as one.
+    whisper: WhisperConfig = WhisperConfig()
 
     def __post_init__(self) -> None:
         _within("beam", self.beam, 1, 64)

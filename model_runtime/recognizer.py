@@ -1,17 +1,53 @@
 """The asr stage of one utterance: audio in, partials on the way, a final at the end."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from model_runtime.calls import Call, States, Steps
 from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token, Tokens
-from model_runtime.ctc_encoder import StreamingCtcKernel, UtteranceCtcKernel
-from model_runtime.records import Event, Final, Partial
+from model_runtime.encoder import StreamingEncoderKernel
+from model_runtime.records import Event, Final, Partial, Utterance, Word
+from model_runtime.transducer import TransducerState
 from model_runtime.words import WordTimes
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
+
+
+class Search(Protocol):
+    """How a streaming recogniser turns its encoder's output into tokens: what it remembers is its own affair."""
+
+    def start(self) -> DecoderState | TransducerState:
+        """Gives the state of a new utterance."""
+
+    def advance(self, state: Any, encoded: np.ndarray) -> Steps[Any]:
+        """Takes the output of the next frames."""
+
+    def so_far(self, state: Any) -> Tokens:
+        """Gives the tokens of an utterance that goes on."""
+
+    def finish(self, state: Any) -> Tokens:
+        """Gives the tokens of the whole utterance."""
+
+
+class CtcSearch:
+    """A CTC decoder, which needs no model on the way."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        self.so_far = decoder.so_far
+        self.finish = decoder.finish
+
+    def start(self) -> DecoderState:
+        """Gives the state of a new utterance."""
+        return START
+
+    def advance(self, state: DecoderState, log_probs: np.ndarray) -> Steps[DecoderState]:
+        """Takes log probabilities [frames, tokens]."""
+        yield from ()
+        return self._decoder.advance(state, log_probs)
 
 
 class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
@@ -19,12 +55,12 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
 
     utterance: int
     start: int
-    # Audio that has not been through the model yet: arrays [n], float32.
+    # Audio that has not been through the model yet: float32 [n], or all of it in pieces of int16 [n].
     audio: tuple[np.ndarray, ...]
     # Streaming recognisers only: samples that have been through it, and its memory.
     consumed: int = 0
     states: States = ()
-    decoder: DecoderState = START
+    decoder: DecoderState | TransducerState = START
     revision: int = 0
     text: str = ""
 
@@ -41,7 +77,7 @@ class Recognizer(Protocol):
     def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
         """Takes the next samples; appends partials to `events`."""
 
-    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:
+    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final | Utterance]:
         """Ends the utterance at `end`; the last `silence` samples that were pushed held no speech."""
 
     def last_token(self, state: UtteranceState) -> tuple[Token, Token] | None:
@@ -49,15 +85,15 @@ class Recognizer(Protocol):
 
 
 class StreamingRecognizer:
-    """A streaming CTC model and a decoder that go on block by block."""
+    """A streaming encoder and a search that go on block by block."""
 
     waits_for_end = False
 
     def __init__(
-        self, kernel: StreamingCtcKernel, decoder: Decoder, times: WordTimes, partial_interval_samples: int
+        self, kernel: StreamingEncoderKernel, search: Search, times: WordTimes, partial_interval_samples: int
     ) -> None:
         self._kernel = kernel
-        self._decoder = decoder
+        self._search = search
         self._times = times
         self._interval = partial_interval_samples
 
@@ -65,7 +101,7 @@ class StreamingRecognizer:
         """Begins an utterance at `position` with a fresh memory."""
         context = np.zeros(self._kernel.framing.context_samples, np.float32)
         states = self._kernel.initial_states()
-        return UtteranceState(utterance, position, (context,), 0, states)
+        return UtteranceState(utterance, position, (context,), 0, states, self._search.start())
 
     def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
         """Takes the next samples; appends a partial whenever a multiple of the interval is passed with new text."""
@@ -75,11 +111,11 @@ class StreamingRecognizer:
         consumed, states, decoder, at = state.consumed, state.states, state.decoder, 0
         revision, text = state.revision, state.text
         while len(audio) - at >= needed:
-            log_probs, states = yield Call(self._kernel, None, (audio[at : at + needed], states))
+            encoded, states = yield Call(self._kernel, None, (audio[at : at + needed], states))
             at += block
-            decoder = self._decoder.advance(decoder, log_probs)
+            decoder = yield from self._search.advance(decoder, encoded)
             if self._interval and (consumed + block) // self._interval > consumed // self._interval:
-                new_text = self._times.text(self._decoder.so_far(decoder))
+                new_text = self._times.text(self._search.so_far(decoder))
                 if new_text != text:
                     text = new_text
                     end = state.start + consumed + block
@@ -96,7 +132,10 @@ class StreamingRecognizer:
         missing = pending + max(0, framing.tail_samples - silence)
         zeros = np.zeros(-(-missing // framing.block_samples) * framing.block_samples - pending, np.float32)
         state = yield from self.push(state, zeros, [])
-        return _final(state, self._decoder.finish(state.decoder), self._times, end)
+        tokens = self._search.finish(state.decoder)
+        words = self._times.words(tokens, state.start, end)
+        text, confidence = self._times.text(tokens), mean_confidence(words)
+        return Final(state.utterance, state.revision, text, words, confidence, state.start, end)
 
     def last_token(self, state: UtteranceState) -> tuple[Token, Token] | None:
         """Gives the first and the last token so far."""
@@ -104,44 +143,6 @@ class StreamingRecognizer:
         return (tokens[0], tokens[-1]) if tokens else None
 
 
-class UtteranceRecognizer:
-    """A full-context CTC model that runs once, when the utterance has ended."""
-
-    waits_for_end = True
-
-    def __init__(self, kernel: UtteranceCtcKernel, decoder: Decoder, times: WordTimes) -> None:
-        self._kernel = kernel
-        self._decoder = decoder
-        self._times = times
-
-    def start(self, utterance: int, position: int) -> UtteranceState:
-        """Begins an utterance at `position`."""
-        return UtteranceState(utterance, position, ())
-
-    def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
-        """Keeps the samples."""
-        yield from ()
-        return UtteranceState(state.utterance, state.start, state.audio + (samples.copy(),))
-
-    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:
-        """Runs the model over [start, end), padded with zeros."""
-        framing = self._kernel.framing
-        audio = np.concatenate((np.zeros(framing.context_samples, np.float32), *state.audio))
-        audio = audio[: framing.context_samples + end - state.start]
-        multiple = framing.pad_multiple_samples
-        samples = max(multiple, -(-(end - state.start) // multiple) * multiple)
-        padded = np.zeros(framing.context_samples + samples, np.float32)
-        padded[: len(audio)] = audio
-        log_probs = yield Call(self._kernel, samples, (padded,))
-        decoder = self._decoder.advance(START, log_probs)
-        return _final(state, self._decoder.finish(decoder), self._times, end)
-
-    def last_token(self, state: UtteranceState) -> None:
-        """Nothing is known before the end."""
-        return None
-
-
-def _final(state: UtteranceState, tokens: Tokens, times: WordTimes, end: int) -> Final:
-    words = times.words(tokens, state.start, end)
-    confidence = round(sum(word.confidence for word in words) / len(words), 4) if words else 0.0
-    return Final(state.utterance, state.revision, times.text(tokens), words, confidence, state.start, end)
+def mean_confidence(words: Sequence[Word]) -> float:
+    """Gives the confidence of a text from those of its words: their mean, 0 where nothing was said."""
+    return round(sum(word.confidence for word in words) / len(words), 4) if words else 0.0

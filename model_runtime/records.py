@@ -70,7 +70,28 @@ class Enhanced(NamedTuple):
         return np.frombuffer(self.pcm, dtype="<f4")
 
 
-Event = SpeechBegin | SpeechEnd | Partial | Final | Enhanced
+class UtteranceAudio(NamedTuple):
+    """The next samples of an utterance, LINEAR16 at the models' rate; only from an engine that defers."""
+
+    utterance: int
+    pcm: bytes
+
+
+class Utterance(NamedTuple):
+    """An utterance that has been heard to its end and still lacks its words; only from an engine that defers.
+
+    It stands where its Final would, and `SpeechEngine.transcribe` turns it and its audio into that. Its positions count
+    samples at the models' rate; those of the Final are of the session's rate, which is `sample_rate_hz`.
+    """
+
+    utterance: int
+    revision: int
+    start_samples: int
+    end_samples: int
+    sample_rate_hz: int
+
+
+Event = SpeechBegin | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance
 
 
 class MadeBy(NamedTuple):

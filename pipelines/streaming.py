@@ -24,6 +24,7 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 from apache_beam.runners.runner import PipelineResult
+from apache_beam.utils.shared import Shared
 
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, SpeechError
@@ -32,7 +33,7 @@ from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from service.wire import AudioDefaults
 from transforms.dead_letter import DEAD_LETTERS
-from transforms.infer_sessions import InferSessions
+from transforms.infer_sessions import UTTERANCES, InferSessions
 from transforms.kafka_chunks import CHUNKS, DecodeChunks
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
@@ -84,17 +85,19 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
     records = pipeline | "ReadAudio" >> ReadFromKafka(config.kafka, topics.audio)
     decoded = records | "DecodeChunks" >> DecodeChunks(config.audio)
     inferred = decoded[CHUNKS] | "InferSessions" >> infer
-    write = WriteToKafka(config.kafka)
     letters = (decoded[DEAD_LETTERS], inferred[DEAD_LETTERS]) | "DeadLetters" >> beam.Flatten()
-    # Each kind is written where it arises: runners do not fuse what has been flattened.
+    # Each kind is written where it arises: runners do not fuse what has been flattened. One producer does for all.
+    producer = Shared()
     # Any: each kind has its own record.
     outputs: list[tuple[str, beam.PCollection, Callable[[Any, str], KafkaOutput], str]]
     outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
+    if infer.defers:
+        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription()
+        outputs += [("Finals", finals, result_output, topics.results)]
     outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
     outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced
     for kind, records, encode, topic in outputs:
-        encoded = records | f"Encode{kind}" >> beam.Map(encode, topic).with_output_types(KafkaOutput)
-        encoded | f"Write{kind}" >> write
+        records | f"Write{kind}" >> WriteToKafka(config.kafka, topic, encode, producer)
 
 
 def make_inference(config: StreamingConfig) -> InferSessions:

@@ -7,18 +7,19 @@ import numpy as np
 import tensorflow as tf
 
 from training import batch_network, stream_network
-from training.asr_card import asr_card
+from training.asr_card import asr_card, graph_entry
 from training.asr_evaluation import UTTERANCE_MULTIPLE_SAMPLES, whole_utterance
 from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
-from training.ctc_training import FIND_WORDS, REFINE, train_recogniser
+from training.ctc_training import FIND_WORDS, REFINE, ctc_objective
 from training.examples import calibration_pcm
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
 from training.filterbank import CONTEXT_SAMPLES, features
 from training.layers import Mode
+from training.recogniser_training import train_recogniser
 from training.utterances import load_source
 from training.weights import Arrays, Weights, fold_norms, load_weights
 
@@ -51,7 +52,7 @@ def train(options: Options) -> Arrays:
     """Trains from the weights given, or from nothing."""
     weight = REFINE if options.start else FIND_WORDS
     folders = (options.cache, options.shared)
-    return train_recogniser(_network, _start(options), options.schedule, *folders, options.seed, weight)
+    return train_recogniser(ctc_objective(_network, weight), _start(options), options.schedule, *folders, options.seed)
 
 
 def _calibration(options: Options) -> Iterator[Tensors]:
@@ -69,7 +70,8 @@ def export(options: Options, arrays: Arrays) -> None:
     (options.output / "encoder_float32.tflite").write_bytes(convert_float(graph))
     quantised = convert_int8(graph, _calibration(options))
     (options.output / "encoder_int8.tflite").write_bytes(quantised)
-    write_card(options.output, asr_card(NAME, "utterance_ctc", dict(_FRAMING), []))
+    encoder = graph_entry("encoder", ["features"], "log_probs", [])
+    write_card(options.output, asr_card(NAME, "utterance_ctc", dict(_FRAMING), [encoder]))
 
 
 def measure(options: Options) -> None:

@@ -1,4 +1,4 @@
-"""The cards of the two recognisers."""
+"""The cards of the recognisers."""
 
 from training.card import Value, state_pairs
 from training.words import LEXICON, TOKENS
@@ -11,38 +11,37 @@ _DATA = (
 )
 
 
-def asr_card(name: str, kind: str, framing: dict[str, Value], states: list[str]) -> dict[str, Value]:
-    """A recogniser's card without its figures."""
-    encoder: dict[str, Value] = {
-        "role": "encoder",
-        "inputs": {"features": "features"},
-        "outputs": {"log_probs": "log_probs"},
+_COMMANDS = {"streaming_ctc": "asr_stream", "streaming_transducer": "asr_transducer", "utterance_ctc": "asr_batch"}
+
+
+def graph_entry(role: str, inputs: list[str], output: str, states: list[str]) -> dict[str, Value]:
+    """A graph's entry in a card; its tensors have the names that the runtime calls them by."""
+    entry: dict[str, Value] = {
+        "role": role,
+        "inputs": {name: name for name in inputs},
+        "outputs": {output: output},
     }
-    if states:
-        encoder["states"] = list(state_pairs(states))
-    command = "asr_stream" if kind == "streaming_ctc" else "asr_batch"
+    return entry | ({"states": list(state_pairs(states))} if states else {})
+
+
+def asr_card(name: str, kind: str, framing: dict[str, Value], graphs: list[dict[str, Value]]) -> dict[str, Value]:
+    """A recogniser's card without its figures; `graphs` are those behind the features, each in a file by its role."""
     return {
         "name": name,
         "version": "1",
         "task": "asr",
         "kind": kind,
         "licence": "Apache-2.0",
-        "source": f"Trained from nothing by the project itself: python -m training.{command}.",
+        "source": f"Trained from nothing by the project itself: python -m training.{_COMMANDS[kind]}.",
         "sample_rate_hz": 16000,
         "signature": "step",
         "variants": {
-            variant: {"features": FEATURES_FILE, "encoder": f"encoder_{variant}.tflite"}
+            variant: {"features": FEATURES_FILE}
+            | {graph["role"]: f"{graph['role']}_{variant}.tflite" for graph in graphs}
             for variant in ("float32", "int8")
         },
         "batch_sizes": "any",
-        "graphs": [
-            {
-                "role": "features",
-                "inputs": {"samples": "samples"},
-                "outputs": {"features": "features"},
-            },
-            encoder,
-        ],
+        "graphs": [graph_entry("features", ["samples"], "features", []), *graphs],
         "framing": framing,
         "tokens": list(TOKENS),
         "lexicon": {word: list(pieces) for word, pieces in LEXICON.items()},

@@ -107,21 +107,10 @@ def evaluate(recognise: Recogniser, multiple: int, cache: Path, shared: Path) ->
     Returns:
         Word error rates in percent, with the lexicon's beam unless called greedy; words per minute in noise alone.
     """
-    strings = asr_sets.person_strings(shared)
-    voices = asr_sets.synthetic(cache, "held_out_voices")
-    sets = {
-        "person": strings,
-        "person_10db": asr_sets.noisy(strings, 10.0),
-        "voices": voices,
-        "voices_10db": asr_sets.noisy(voices, 10.0),
-        "accent": asr_sets.synthetic(cache, "held_out_accent"),
-        "recorded_voice": asr_sets.synthetic(cache, "held_out_recorded"),
-    }
     figures: dict[str, float] = {}
-    for name, utterances in sets.items():
-        if utterances:
-            free, best, scores = _errors(recognise, utterances, multiple)
-            figures |= {f"{name}_wer": round(best, 1), f"{name}_wer_greedy": round(free, 1)}
+    for name, utterances in asr_sets.all_sets(cache, shared).items():
+        free, best, scores = _errors(recognise, utterances, multiple)
+        figures |= {f"{name}_wer": round(best, 1), f"{name}_wer_greedy": round(free, 1)}
         if name == "person":
             figures["delay_samples"] = _lag_samples(utterances, scores)
     silent = _run(recognise, asr_sets.only_noise(_NOISE_SECONDS), multiple)

@@ -79,3 +79,17 @@ def only_noise(seconds: int) -> list[Utterance]:
         level = np.float32(10 ** (rng.uniform(-50, -15) / 20))
         result.append(Utterance(np.clip(background * level, -1, 1), [], 0))
     return result
+
+
+def all_sets(cache: Path, shared: Path) -> dict[str, list[Utterance]]:
+    """Every set that there is data for, by the name that its figures have in a card."""
+    strings, voices = person_strings(shared), synthetic(cache, "held_out_voices")
+    sets = {
+        "person": strings,
+        "person_10db": noisy(strings, 10.0),
+        "voices": voices,
+        "voices_10db": noisy(voices, 10.0),
+        "accent": synthetic(cache, "held_out_accent"),
+        "recorded_voice": synthetic(cache, "held_out_recorded"),
+    }
+    return {name: utterances for name, utterances in sets.items() if utterances}

@@ -7,17 +7,18 @@ import numpy as np
 import tensorflow as tf
 
 from training import stream_network
-from training.asr_card import asr_card
+from training.asr_card import asr_card, graph_entry
 from training.asr_evaluation import STREAM_BLOCK_SAMPLES, streaming
 from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
-from training.ctc_training import FIND_WORDS, REFINE, train_recogniser
+from training.ctc_training import FIND_WORDS, REFINE, ctc_objective
 from training.examples import calibration_pcm
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
 from training.filterbank import CONTEXT_SAMPLES, features
+from training.recogniser_training import train_recogniser
 from training.utterances import load_source
 from training.weights import Arrays, fold_norms, load_weights
 
@@ -44,8 +45,10 @@ def train(options: Options) -> Arrays:
         first = schedule._replace(minutes=_FINDING_SHARE * schedule.minutes, flat=0.95)
         schedule = schedule._replace(minutes=schedule.minutes - first.minutes)
         arrays = stream_network.initialise(options.seed)
-        arrays = train_recogniser(stream_network.whole, arrays, first, *folders, options.seed + 1, FIND_WORDS)
-    return train_recogniser(stream_network.whole, arrays, schedule, *folders, options.seed, REFINE)
+        arrays = train_recogniser(
+            ctc_objective(stream_network.whole, FIND_WORDS), arrays, first, *folders, options.seed + 1
+        )
+    return train_recogniser(ctc_objective(stream_network.whole, REFINE), arrays, schedule, *folders, options.seed)
 
 
 def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:
@@ -70,8 +73,8 @@ def export(options: Options, arrays: Arrays) -> None:
     (options.output / "encoder_float32.tflite").write_bytes(convert_float(graph))
     quantised = convert_int8(graph, _calibration(options, folded))
     (options.output / "encoder_int8.tflite").write_bytes(quantised)
-    states = list(stream_network.state_shapes())
-    write_card(options.output, asr_card(NAME, "streaming_ctc", dict(_FRAMING), states))
+    encoder = graph_entry("encoder", ["features"], "log_probs", list(stream_network.state_shapes()))
+    write_card(options.output, asr_card(NAME, "streaming_ctc", dict(_FRAMING), [encoder]))
 
 
 def measure(options: Options) -> None:

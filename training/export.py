@@ -1,4 +1,4 @@
-"""Pure functions become .tflite files, float32 or full INT8, with one signature called ``step``."""
+"""Pure functions become .tflite files, from float32 to full INT8, with one signature called ``step``."""
 
 import inspect
 import tempfile
@@ -50,6 +50,28 @@ def convert_float(graph: Graph) -> bytes:
     """The graph as a float32 .tflite."""
     with tempfile.TemporaryDirectory() as folder:
         return bytes(_converter(graph, folder).convert())
+
+
+def convert_float16(graph: Graph) -> bytes:
+    """The graph with weights in float16; it still computes in float32."""
+    with tempfile.TemporaryDirectory() as folder:
+        converter = _converter(graph, folder)
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.target_spec.supported_types = [tf.float16]
+        return bytes(converter.convert())
+
+
+def convert_dynamic(graph: Graph) -> bytes:
+    """The graph with int8 weights, one scale per tensor; activations are float32 outside its products.
+
+    tflite-runtime 2.14 refuses a scale per channel ("FULLY_CONNECTED version 12").
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        converter = _converter(graph, folder)
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter._experimental_disable_per_channel = True
+        converter._experimental_disable_per_channel_quantization_for_dense_layers = True
+        return bytes(converter.convert())
 
 
 def convert_int8(graph: Graph, examples: Iterable[Arrays]) -> bytes:

@@ -57,14 +57,14 @@ def whole_mask(frames: int | tf.Tensor) -> tf.Tensor:
     return tf.repeat(mask, SIZE.heads, axis=0)[None]
 
 
-def network(
+def encode(
     weights: Weights,
     features: tf.Tensor,
     states: States,
     mask: tf.Tensor | None = None,
     mode: Mode = INFERENCE,
 ) -> tuple[tf.Tensor, States]:
-    """Feature frames to token logits.
+    """Feature frames to what the blocks make of them.
 
     Args:
         weights: By name.
@@ -74,7 +74,7 @@ def network(
         mode: Training or inference.
 
     Returns:
-        Logits [N, T // 4, tokens] and the states after these frames.
+        [N, T // 4, channels] and the states after these frames.
     """
     after: States = {}
     padded = tf.concat([states["front1"], features], axis=1)
@@ -88,20 +88,27 @@ def network(
         memory = Memory(*(states[f"{name}_{part}"] for part in Memory._fields))
         x, memory = causal_block(weights, name, x, memory, mask, SIZE, mode)
         after |= {f"{name}_{part}": getattr(memory, part) for part in Memory._fields}
-    return dense(weights, "out", x, mode), after
+    return x, after
+
+
+def encode_whole(weights: Weights, features: tf.Tensor, mode: Mode = INFERENCE) -> tf.Tensor:
+    """`encode` of whole utterances, float32 [N, T, 40], T a multiple of 8."""
+    mask = whole_mask(tf.shape(features)[1] // 4)
+    return encode(weights, features, initial_states(tf.shape(features)[0]), mask, mode)[0]
 
 
 def whole(weights: Weights, features: tf.Tensor, mode: Mode = INFERENCE) -> tf.Tensor:
     """Logits [N, T // 4, tokens] of whole utterances, float32 [N, T, 40], T a multiple of 8."""
-    mask = whole_mask(tf.shape(features)[1] // 4)
-    return network(weights, features, initial_states(tf.shape(features)[0]), mask, mode)[0]
+    return dense(weights, "out", encode_whole(weights, features, mode), mode)
 
 
 def step(weights: Weights, features: tf.Tensor, **states_in: tf.Tensor) -> dict[str, tf.Tensor]:
     """One call as it is exported: 8 feature frames and the states ``*_in`` to ``log_probs`` and ``*_out``."""
     states = {name.removesuffix("_in"): state for name, state in states_in.items()}
-    logits, after = network(weights, features, states)
-    return {"log_probs": tf.nn.log_softmax(logits)} | {f"{k}_out": v for k, v in after.items()}
+    x, after = encode(weights, features, states)
+    return {"log_probs": tf.nn.log_softmax(dense(weights, "out", x, INFERENCE))} | {
+        f"{k}_out": v for k, v in after.items()
+    }
 
 
 def step_inputs() -> dict[str, tf.TensorSpec]:

@@ -2,10 +2,8 @@
 
 from typing import NamedTuple
 
-import apache_beam as beam
-from apache_beam.coders import RowCoder
-
 from model_runtime.errors import SpeechError
+from transforms.record_coder import register
 
 DEAD_LETTERS = "dead_letters"
 """The output tag under which every transform emits its DeadLetter records."""
@@ -43,5 +41,4 @@ def dead_letter(stage: str, key: str, error: SpeechError, payload: bytes | None 
     return DeadLetter(stage, key, type(error).__name__, str(error), payload)
 
 
-beam.coders.registry.register_coder(Header, RowCoder)
-beam.coders.registry.register_coder(DeadLetter, RowCoder)
+register(DeadLetter)

@@ -14,11 +14,13 @@ class _EngineFn(beam.DoFn):
     are no models and no devices.
     """
 
-    def __init__(self, recipe: str, route: RouteConfig) -> None:
+    def __init__(self, recipe: str, route: RouteConfig, defer: bool = False, shared: Shared | None = None) -> None:
+        """Takes what SpeechEngine.load takes, and the handle of another step that loads the same."""
         super().__init__()
         self._recipe = recipe
         self._route = route
-        self._shared = Shared()
+        self._defer = defer
+        self._shared = shared or Shared()
 
     def setup(self) -> None:
         """Loads the engine, or takes the one that another copy of this DoFn has loaded in this process."""
@@ -26,4 +28,4 @@ class _EngineFn(beam.DoFn):
 
     def load_engine(self) -> SpeechEngine:
         """Loads the engine; called once per process."""
-        return SpeechEngine.load(self._recipe, self._route)
+        return SpeechEngine.load(self._recipe, self._route, self._defer)

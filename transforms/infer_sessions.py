@@ -10,6 +10,8 @@ from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import (
+    BagRuntimeState,
+    BagStateSpec,
     ReadModifyWriteRuntimeState,
     ReadModifyWriteStateSpec,
     RuntimeTimer,
@@ -18,25 +20,36 @@ from apache_beam.transforms.userstate import (
 )
 from apache_beam.utils.timestamp import Timestamp
 
+from model_runtime.assembly import hears_whole_utterances
 from model_runtime.devices import RouteConfig
 from model_runtime.engine import SpeechEngine
+from model_runtime.recipe import load_recipe
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
-from transforms.session import COUNTS, SessionLogic, Turn
+from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
-from transforms.stream_records import Chunk, EnhancedChunk
+from transforms.session_turn import COUNTS, Turn
+from transforms.stream_records import Chunk, EnhancedChunk, SpokenUtterance
+from transforms.transcribe_utterances import TranscribeUtterances
 
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
 _Output: TypeAlias = (
     Result
     | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
     | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
+    | TaggedOutput[Literal["utterances"], SpokenUtterance]  # UTTERANCES
 )
 
 
+UTTERANCES = "utterances"
+"""The output tag of utterances that have to be transcribed."""
+
+
 class InferSessions(beam.PTransform):
-    """Takes (session, Chunk), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
+    """Takes (session, [Chunk, ...]), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
+
+    A recogniser that hears utterances whole is not run here: UTTERANCES go to what `transcription` gives.
 
     Elements carry their stream time as Beam timestamp. What a session says is what the engine says about its samples;
     see transforms.session for when it ends.
@@ -50,6 +63,8 @@ class InferSessions(beam.PTransform):
         output: OutputConfig = OutputConfig(),  # noqa: B008  (frozen)
     ) -> None:
         super().__init__()
+        # Whether there are UTTERANCES at all.
+        self.defers = hears_whole_utterances(load_recipe(recipe))
         self._fn = _InferSessionsFn(recipe, route, session, output)
 
     def load_engine(self) -> SpeechEngine:
@@ -63,21 +78,31 @@ class InferSessions(beam.PTransform):
         loaded.setup()
         return loaded.engine
 
+    def transcription(self) -> TranscribeUtterances:
+        """Gives the step that transcribes this step's UTTERANCES, with the same engine."""
+        return self._fn.transcription()
+
     def expand(self, chunks: beam.PCollection) -> Any:
         # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.
-        return chunks | "Infer" >> beam.ParDo(self._fn).with_outputs(ENHANCED, DEAD_LETTERS, main=RESULTS)
+        infer = beam.ParDo(self._fn)
+        return chunks | "Infer" >> infer.with_outputs(ENHANCED, DEAD_LETTERS, UTTERANCES, main=RESULTS)
 
 
 class _InferSessionsFn(_EngineFn):
     BOOK = ReadModifyWriteStateSpec("book", BytesCoder())
-    # One timer for both of a session's deadlines, idleness and the end of its tombstone: the book says which is due.
+    # Audio of the utterance under way, which only grows: a turn adds to it what it has heard, and reads nothing.
+    AUDIO = BagStateSpec("audio", BytesCoder())
+    # One timer for all of a session's deadlines, from a gap to the end of its tombstone: the book says which is due.
     DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
 
     def __init__(self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig) -> None:
-        super().__init__(recipe, route)
+        super().__init__(recipe, route, defer=True)
         self._session = session
         self._output = output
         self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}
+
+    def transcription(self) -> TranscribeUtterances:
+        return TranscribeUtterances(self._recipe, self._route, self._shared)
 
     def setup(self) -> None:
         super().setup()
@@ -85,12 +110,14 @@ class _InferSessionsFn(_EngineFn):
 
     def process(
         self,
-        element: tuple[str, Chunk],
+        element: tuple[str, list[Chunk]],
         book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
+        audio: BagRuntimeState = beam.DoFn.StateParam(AUDIO),  # noqa: B008
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
     ) -> Iterator[_Output]:
-        _, chunk = element
-        turn = self._logic.advance(book.read(), chunk)
+        _, chunks = element
+        turn = self._logic.advance(book.read(), chunks)
+        yield from self._hand_on(turn, audio)
         yield from self._carry_out(turn, book, deadline)
 
     @on_timer(DEADLINE)
@@ -99,12 +126,24 @@ class _InferSessionsFn(_EngineFn):
         session: str = beam.DoFn.KeyParam,
         fired: Timestamp = beam.DoFn.TimestampParam,
         book: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(BOOK),  # noqa: B008
+        audio: BagRuntimeState = beam.DoFn.StateParam(AUDIO),  # noqa: B008
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
     ) -> Iterator[_Output]:
         data = book.read()
         if data is not None:
             turn = self._logic.expire(data, session, fired.micros // 1000)
+            yield from self._hand_on(turn, audio)
             yield from self._carry_out(turn, book, deadline)
+
+    def _hand_on(self, turn: Turn, audio: BagRuntimeState) -> Iterator[_Output]:
+        """Keeps the audio of an utterance under way, and gives the utterances that have ended."""
+        for place, spoken in enumerate(turn.utterances):
+            before = b"".join(audio.read()) if turn.continues and not place else b""
+            yield TaggedOutput(UTTERANCES, spoken._replace(pcm=before + spoken.pcm))
+        if turn.audio_over:
+            audio.clear()
+        if turn.audio:
+            audio.add(turn.audio)
 
     def _carry_out(self, turn: Turn, book: ReadModifyWriteRuntimeState, deadline: RuntimeTimer) -> Iterator[_Output]:
         """Writes a session's memory, sets the timer that will end or clear it, and gives what is to be said."""
@@ -113,7 +152,8 @@ class _InferSessionsFn(_EngineFn):
             deadline.clear()
         else:
             book.write(turn.book)
-            deadline.set(Timestamp(micros=turn.deadline_ms * 1000))
+            if turn.timer_ms is not None:
+                deadline.set(Timestamp(micros=turn.timer_ms * 1000))
         yield from turn.results
         for chunk in turn.enhanced:
             yield TaggedOutput(ENHANCED, chunk)

@@ -1,23 +1,35 @@
-"""DecodeChunks: Kafka records into chunks of sessions, after the wire (docs/streaming.md)."""
+"""DecodeChunks: Kafka records into the chunks of sessions, after the wire (docs/streaming.md)."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import WindowedValue
 
 from model_runtime.errors import AudioError
 from service.wire import AudioDefaults, decode_headers, decode_session
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.stream_records import Chunk, KafkaRecord, refused_record
 
+# A group of so many bytes is handed on before its bundle ends.
+_GROUP_BYTES = 1 << 20
+
+_Place: TypeAlias = tuple[str, str, int]
+
 CHUNKS = "chunks"
-"""The output tag of (session, Chunk)."""
+"""The output tag of (session, [Chunk, ...])."""
 
 
 class DecodeChunks(beam.PTransform):
-    """Gives (session, Chunk) under CHUNKS, and what is no chunk under DEAD_LETTERS."""
+    """Gives (session, [Chunk, ...]) under CHUNKS, and what is no chunk under DEAD_LETTERS.
+
+    A session's chunks of one bundle, which is a round of reading, come together, in their order: a read of its state, a
+    call of the models and a write of its state then do for all of them.
+    """
 
     def __init__(self, defaults: AudioDefaults) -> None:
         super().__init__()
@@ -25,7 +37,7 @@ class DecodeChunks(beam.PTransform):
 
     def expand(self, records: beam.PCollection) -> Any:
         decode = beam.ParDo(_DecodeFn(self._defaults)).with_output_types(
-            tuple[str, Chunk], **{DEAD_LETTERS: DeadLetter}
+            tuple[str, list[Chunk]], **{DEAD_LETTERS: DeadLetter}
         )
         return records | "Decode" >> decode.with_outputs(DEAD_LETTERS, main=CHUNKS)
 
@@ -61,9 +73,13 @@ class _DecodeFn(beam.DoFn):
         self._defaults = defaults
         self._refused = Metrics.counter("speech.wire", "records_refused")
 
+    def start_bundle(self) -> None:
+        self._sizes: dict[_Place, int] = {}
+        self._groups: dict[_Place, list[Chunk]] = {}
+
     def process(
         self, record: KafkaRecord
-    ) -> Iterator[tuple[str, Chunk] | TaggedOutput[Literal["dead_letters"], DeadLetter]]:
+    ) -> Iterator[tuple[str, list[Chunk]] | TaggedOutput[Literal["dead_letters"], DeadLetter]]:
         try:
             chunk = decode_record(record, self._defaults)
         except AudioError as error:
@@ -71,4 +87,16 @@ class _DecodeFn(beam.DoFn):
             letter: DeadLetter = refused_record(record, "wire", error)
             yield TaggedOutput(DEAD_LETTERS, letter)
             return
-        yield chunk.session, chunk
+        place = chunk.session, chunk.topic, chunk.partition
+        self._groups.setdefault(place, []).append(chunk)
+        self._sizes[place] = self._sizes.get(place, 0) + len(chunk.payload or b"")
+        if self._sizes[place] >= _GROUP_BYTES:
+            del self._sizes[place]
+            yield chunk.session, self._groups.pop(place)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for (session, _, _), chunks in self._groups.items():
+            # The group's time is that of its first chunk: nothing of it is behind the watermark.
+            time = Timestamp(micros=chunks[0].stream_ms * 1000)
+            yield WindowedValue((session, chunks), time, (GlobalWindow(),))
+        self._groups = {}

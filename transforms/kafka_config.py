@@ -29,8 +29,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group_id: str = ""
     # Where a new job begins in each partition: earliest or latest (only what is sent from now on).
     start: Literal["earliest", "latest"] = "latest"
-    # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer.
-    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 50
+    # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer. Of
+    # 100 and more Prism asks for the progress, which costs as much as the round.
+    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 80
     # Most records in a round; bounds the work of a bundle when the job is catching up.
     max_round_records: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
     # How far records may be behind the newest one of their partition, in ms, before the watermark has passed them.

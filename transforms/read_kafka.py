@@ -31,6 +31,9 @@ from transforms.stream_records import KafkaPartition, KafkaRecord
 # Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
 _NO_END = 2**62
 
+# How long a fetch may take of what lies at the broker.
+_FETCH_MS = 10
+
 _WATERMARK = ManualWatermarkEstimator.default_provider()
 
 
@@ -130,22 +133,38 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             last: Timestamp | None = watermark.current_watermark()
             reader.clock.begin_round(None if last is None else last.micros // 1000)
             count = 0
-            while True:
-                left_ms = max(0, round((self._round_end_s - time.monotonic()) * 1000))
-                records = reader.poll(left_ms, self._config.max_round_records - count)
-                for record in records:
-                    if not tracker.try_claim(record.offset):
-                        reader.forget_place()
-                        return
-                    reader.claimed(record.offset)
-                    yield self._stamped(record, reader)
-                count += len(records)
-                if left_ms == 0 or count >= self._config.max_round_records:
-                    break
+            for record in self._records_of_round(reader):
+                if not tracker.try_claim(record.offset):
+                    reader.forget_place()
+                    return
+                reader.claimed(record.offset)
+                yield self._stamped(record, reader)
+                count += 1
             now_ms = int(time.time() * 1000)
             watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
             watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
             tracker.defer_remainder()
+
+    def _records_of_round(self, reader: PartitionReader) -> Iterator[ConsumerRecord]:
+        """Gives what there is at the end of the round; where more waits than a round may have, it ends at once.
+
+        Records are handed on when the round ends, so until then they may as well lie at the broker: a fetch for each
+        of them would cost more than they do.
+        """
+        left = self._config.max_round_records
+        if reader.caught_up():
+            time.sleep(max(0.0, self._round_end_s - time.monotonic()))
+        # What a fetch of the last round has brought meanwhile is there at once, the rest after a fetch of its own.
+        wait_ms = 0
+        while left > 0:
+            records = reader.poll(wait_ms, left)
+            yield from records
+            left -= len(records)
+            if not records and time.monotonic() >= self._round_end_s:
+                break
+            if wait_ms and reader.caught_up():
+                break
+            wait_ms = _FETCH_MS
 
     def teardown(self) -> None:
         close_readers(self._config)

@@ -2,12 +2,22 @@
 
 from typing import NamedTuple
 
-import apache_beam as beam
 import msgspec
-from apache_beam.coders import RowCoder
 
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
+from model_runtime.records import (
+    Enhanced,
+    Event,
+    Final,
+    MadeBy,
+    Partial,
+    SpeechBegin,
+    SpeechEnd,
+    Utterance,
+    UtteranceAudio,
+    Word,
+)
 from transforms.milliseconds import samples_to_ms as samples_to_ms
+from transforms.record_coder import register
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -18,12 +28,23 @@ NO_UTTERANCE = -1
 """The utterance of a result that is about the whole session."""
 
 
+class Gap(NamedTuple):
+    """Chunks that never came, and the silence that stands in for them, in ms from the session's first sample.
+
+    The silence may be shorter than what is missing (SessionConfig.max_fill_ms); before the first sample there is none.
+    """
+
+    start_ms: int
+    end_ms: int
+    chunks: int
+
+
 class Heard(NamedTuple):
     """What a result says about the session it belongs to, besides the event itself.
 
     incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
-    far; gaps, duplicates: chunks that never came, chunks that came twice; captured_ms: the capture time of the last
+    far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
     sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock.
     """
 
@@ -31,7 +52,7 @@ class Heard(NamedTuple):
     incarnation: int
     sample_rate_hz: int
     audio_ms: int
-    gaps: int = 0
+    gaps: list[Gap] = []  # noqa: RUF012  (a NamedTuple default, never changed)
     duplicates: int = 0
     captured_ms: int | None = None
 
@@ -56,14 +77,14 @@ class Result(NamedTuple):
     audio_ms: int
     model: str
     device: str
-    gaps: int
+    gaps: list[Gap]
     duplicates: int
     reason: str
     captured_ms: int | None
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
-    """Gives the result of an event; None for Enhanced, which is audio and goes another way."""
+    """Gives the result of an event; None for audio and what is not yet in words: they go other ways."""
     match event:
         case SpeechBegin(utterance, start):
             return _result(heard, made_by, "speech_begin", utterance, "begin", start, start)
@@ -75,7 +96,7 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
         case Final(utterance, revision, text, words, _, start, end):
             result = _result(heard, made_by, "final", utterance, str(revision), start, end)
             return result._replace(revision=revision, text=text, words=list(words))
-        case Enhanced():
+        case Enhanced() | UtteranceAudio() | Utterance():
             return None
 
 
@@ -94,6 +115,7 @@ def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
     fields = result._asdict()
     captured_ms = fields.pop("captured_ms")
     fields["words"] = [word._asdict() for word in result.words]
+    fields["gaps"] = [gap._asdict() for gap in result.gaps]
     timed = now_ms is not None and captured_ms is not None and captured_ms <= now_ms
     fields["latency_ms"] = now_ms - captured_ms if timed else None
     return msgspec.json.encode(fields)
@@ -123,5 +145,4 @@ def _result(
     )
 
 
-beam.coders.registry.register_coder(Word, RowCoder)
-beam.coders.registry.register_coder(Result, RowCoder)
+register(Result)

@@ -1,174 +1,171 @@
-"""A session: what each of its chunks, and its end, does to its memory and says to the world. Knows no Beam.
+"""A session: what its chunks, and its end, do to its memory and say to the world. Knows no Beam.
 
-A session opens with its first chunk that holds audio or ends a stream, and closes for one of these reasons:
+A session opens with its first chunk that holds audio, has the number 0 or ends a stream. It closes for one of these
+reasons:
 
     end_of_stream   a chunk said so
     idle            nothing came for SessionConfig.idle_timeout_ms of stream time
-    length          SessionConfig.max_session_ms of audio; what follows is a new session
+    length          SessionConfig.max_session_ms of audio or of stream time; what follows is a new session
     restart         the sender began again at sequence 0
     state           its memory cannot be read any more (other models, another version); the next chunk opens it anew
 """
 
 import logging
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from model_runtime.decode import encode_linear16
 from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, SpeechError, StateError
-from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
-from transforms.result import Result, event_to_result, samples_to_ms, session_end
-from transforms.session_audio import decode_chunk
-from transforms.session_book import SessionBook, decode_book, encode_book, new_book
+from transforms.result import samples_to_ms
+from transforms.session_audio import check_size, decode_chunk
+from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_order import Order, Verdict
-from transforms.stream_records import Chunk, EnhancedChunk, refused_chunk
+from transforms.session_turn import Turn
+from transforms.session_voice import Voice
+from transforms.stream_records import Chunk, refused_chunk
 
 _logger = logging.getLogger(__name__)
 
-# Well below the 1 MiB that brokers accept in one record.
-_ENHANCED_SAMPLES = 131_072
-
-
-COUNTS = (
-    "chunks",
-    "chunks_duplicate",
-    "chunks_late",
-    "chunks_missing",
-    "chunks_refused",
-    "chunks_without_audio",
-    "frames_cut_off",
-    "sessions_ended",
-    "sessions_opened",
-    "states_refused",
-)
-"""The names under which a Turn counts."""
-
-
-class Turn(NamedTuple):
-    """What a chunk or an end has brought about.
-
-    book: the session's memory from now on (None: nothing to remember); deadline_ms: the stream time at which `expire`
-    is to be called; counts: what happened, for the job's metrics.
-    """
-
-    book: bytes | None
-    deadline_ms: int
-    results: list[Result]
-    enhanced: list[EnhancedChunk]
-    dead_letters: list[DeadLetter]
-    counts: Counter[str]
-
 
 class SessionLogic:
-    """Takes sessions on, chunk by chunk. Holds no session: their memory comes in and goes out as bytes."""
+    """Takes sessions on, some chunks at a time. Holds no session: their memory comes in and goes out as bytes."""
 
     def __init__(self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig) -> None:
         self._engine = engine
         self._config = session
         self._output = output
 
-    def advance(self, data: bytes | None, chunk: Chunk) -> Turn:
-        """Takes in the next chunk of a session whose memory is `data` (None: nothing is known of its key)."""
-        return _Play(self._engine, self._config, self._output, chunk.session).advance(data, chunk)
+    def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
+        """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
+
+        What is said does not depend on how many chunks come at once; one call of the engine hears them all.
+        """
+        return _Play(self._engine, self._config, self._output, chunks[0].session, data).advance(chunks)
 
     def expire(self, data: bytes, session: str, now_ms: int) -> Turn:
-        """Ends a session whose deadline has come, at the stream time `now_ms`; a tombstone is then forgotten.
+        """Does what is due at the stream time `now_ms`: gives up a gap, ends a session, forgets a tombstone.
 
-        Its audio is flushed, so nothing that was said is lost. Before the deadline (runners can fire early, and a chunk
-        may have moved it) nothing changes.
+        Where nothing is due (runners can fire early, and a chunk may have moved the deadline) only the timer changes.
         """
-        return _Play(self._engine, self._config, self._output, session).expire(data, now_ms)
+        return _Play(self._engine, self._config, self._output, session, data).expire(now_ms)
 
 
 class _Play:
-    """One call of SessionLogic: the engine state of the session at hand, and what there is to say about it."""
+    """One call of SessionLogic: the session at hand, and what there is to say about it.
 
-    def __init__(self, engine: SpeechEngine, config: SessionConfig, output: OutputConfig, session: str) -> None:
+    Its book is None where nothing is known of its key; its engine state is thawed when it is needed. Samples that have
+    been taken in wait until something must be said, so that the engine is called once for all of them.
+    """
+
+    def __init__(
+        self, engine: SpeechEngine, config: SessionConfig, output: OutputConfig, session: str, data: bytes | None
+    ) -> None:
         self._engine = engine
         self._config = config
-        self._output = output
         self._session = session
-        self._results: list[Result] = []
-        self._enhanced: list[EnhancedChunk] = []
+        self._voice = Voice(engine, output, session)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
+        self._state: SessionState | None = None
+        self._unheard: list[np.ndarray] = []
+        self._book = None if data is None else self._read(data)
 
-    def advance(self, data: bytes | None, chunk: Chunk) -> Turn:
-        book = self._read(data)
-        if book is not None and not book.ended:
-            state = self._thaw(book)
-            if state is None:
-                self._entomb(book, "state")
-            elif _begins_anew(book, chunk):
-                self._close(book, state, "restart")
-            elif chunk.stream_ms > book.deadline_ms:
-                self._close(book, state, "idle")
+    def advance(self, chunks: Sequence[Chunk]) -> Turn:
+        for chunk in chunks:
+            book = self._open_book()
+            if book is not None and _begins_anew(book, chunk):
+                self._close(book, "restart")
+            elif book is not None:
+                # What is due at the very time of the chunk is not yet due: it came in time.
+                self._pass_time(book, chunk.stream_ms - 1)
+            book = self._open_book()
+            if book is None:
+                self._open(chunk)
             else:
-                self._take(book, state, chunk)
-                return self._turn(book)
-        return self._turn(self._open(book, chunk))
+                self._take(book, chunk)
+        return self._turn()
 
-    def expire(self, data: bytes, now_ms: int) -> Turn:
-        book = self._read(data)
-        if book is not None and now_ms < book.deadline_ms:
-            return self._turn(book)
-        if book is None or book.ended:
-            return self._turn(None)
-        state = self._thaw(book)
-        if state is None:
-            self._entomb(book, "state")
-        else:
-            self._close(book, state, "idle")
-        return self._turn(book)
+    def expire(self, now_ms: int) -> Turn:
+        if self._book is not None:
+            self._book.timer_ms = NO_TIMER
+            if self._book.wake_ms(self._config) <= now_ms:
+                book = self._open_book()
+                if book is not None:
+                    self._pass_time(book, now_ms)
+                elif self._book.deadline_ms <= now_ms:
+                    self._book = None
+        return self._turn()
 
-    def _read(self, data: bytes | None) -> SessionBook | None:
-        if data is None:
-            return None
+    def _read(self, data: bytes) -> SessionBook | None:
         try:
             return decode_book(data)
         except StateError as error:
             self._refuse_state(error)
             return None
 
-    def _thaw(self, book: SessionBook) -> SessionState | None:
-        try:
-            return self._engine.thaw(book.engine)
-        except StateError as error:
-            self._refuse_state(error)
+    def _open_book(self) -> SessionBook | None:
+        """Gives the book of the session if it is open; thaws its engine state if that has not been done."""
+        book = self._book
+        if book is None or book.ended:
             return None
+        if self._state is None:
+            try:
+                self._state = self._engine.thaw(book.engine)
+            except StateError as error:
+                self._refuse_state(error)
+                self._entomb(book, "state")
+                return None
+        return book
 
     def _refuse_state(self, error: StateError) -> None:
         self._counts["states_refused"] += 1
         _logger.warning("session %s cannot go on: %s", self._session, error)
 
-    def _open(self, tombstone: SessionBook | None, chunk: Chunk) -> SessionBook | None:
-        """Opens a session with a chunk; gives the tombstone back where the chunk opens none."""
-        if not chunk.payload and not (chunk.end_of_stream and tombstone is None):
+    def _pass_time(self, book: SessionBook, now_ms: int) -> None:
+        """Does what is due at `now_ms` in an open session."""
+        gap_ms = book.order.deadline_ms(self._config)
+        while gap_ms is not None and gap_ms <= now_ms and not book.ended:
+            self._give_up(book)
+            gap_ms = book.order.deadline_ms(self._config)
+        if book.ended:
+            return
+        if book.deadline_ms <= now_ms:
+            self._close(book, "idle")
+        elif book.opened_ms + self._config.max_session_ms <= now_ms:
+            self._close(book, "length")
+
+    def _open(self, chunk: Chunk) -> None:
+        """Opens a session with a chunk, unless the chunk belongs to one that has ended or holds nothing."""
+        tombstone = self._book
+        begins = chunk.sequence == 0 or (chunk.end_of_stream and tombstone is None)
+        if not chunk.payload and not begins:
             self._counts["chunks_without_audio"] += 1
-            return tombstone
+            return
         order: Order | None = Order()
         if tombstone is not None and not _begins_anew(tombstone, chunk):
             order = self._order_after(tombstone, chunk)
         if order is None:
-            return tombstone
+            return
         try:
-            state = self._engine.start(chunk.sample_rate_hz)
+            self._state = self._engine.start(chunk.sample_rate_hz)
         except AudioError as error:
             self._refuse(chunk, "audio", error)
-            return tombstone
+            return
         self._counts["sessions_opened"] += 1
-        book = new_book(chunk, order)
-        self._take(book, state, chunk)
-        return book
+        self._book = new_book(chunk, order)
+        if tombstone is not None:
+            self._book.timer_ms = tombstone.timer_ms
+        self._take(self._book, chunk)
 
     def _order_after(self, tombstone: SessionBook, chunk: Chunk) -> Order | None:
         """Gives the order of a session that goes on where an ended one stopped; None if the chunk belongs to that."""
-        verdict = tombstone.order.take(chunk.sequence, chunk.offset)
+        verdict = tombstone.order.take(chunk)
+        tombstone.order.waiting = []
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
             return None
@@ -180,12 +177,11 @@ class _Play:
         # The sender goes on after a pause, or after the longest session: what was before is not missing.
         return Order(next_sequence=max(0, chunk.sequence), last_offset=chunk.offset - 1)
 
-    def _take(self, book: SessionBook, state: SessionState, chunk: Chunk) -> None:
-        """Takes a chunk into its open session, whose engine state is `state`."""
-        joined = chunk.sequence in (NO_SEQUENCE, book.order.next_sequence)
-        gaps = book.order.gaps
-        verdict = book.order.take(chunk.sequence, chunk.offset)
-        self._counts["chunks_missing"] += book.order.gaps - gaps
+    def _take(self, book: SessionBook, chunk: Chunk) -> None:
+        """Takes a chunk into its open session, and after it those that have waited for it."""
+        if chunk.sequence > book.order.next_sequence:
+            chunk = self._without_excess(chunk)
+        verdict = book.order.take(chunk)
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
             return
@@ -193,96 +189,136 @@ class _Play:
             self._counts["chunks_late"] += 1
             self._refuse(chunk, "order", AudioError(f"chunk {chunk.sequence} came after chunks that follow it"))
             return
-        state = self._hear(book, state, chunk, joined)
         book.last_event_ms = max(book.last_event_ms, chunk.event_ms)
-        heard_ms = max(0, book.captured_ms - chunk.event_ms)
-        book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + heard_ms + self._config.idle_timeout_ms)
-        if chunk.end_of_stream:
-            self._close(book, state, "end_of_stream")
-        elif samples_to_ms(book.samples, book.sample_rate_hz) >= self._config.max_session_ms:
-            self._close(book, state, "length")
+        book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + self._config.idle_timeout_ms)
+        if verdict is Verdict.NEXT:
+            self._hear(book, chunk)
+            self._release(book)
         else:
-            book.engine = self._engine.freeze(state)
+            self._counts["chunks_early"] += 1
+        while not book.ended and book.order.is_full(self._config):
+            self._give_up(book)
 
-    def _hear(self, book: SessionBook, state: SessionState, chunk: Chunk, joined: bool) -> SessionState:
-        """Lets the engine hear a chunk; gives its new state, or the one before where the chunk cannot be used."""
+    def _without_excess(self, chunk: Chunk) -> Chunk:
+        """Refuses a chunk that is too large to wait; gives one without audio in its place."""
         try:
-            samples, split_frame = decode_chunk(chunk, book, joined, self._config.max_chunk_bytes)
-            if len(samples):
-                state, events = self._engine.step(state, samples)
+            check_size(chunk, self._config.max_chunk_bytes)
+        except AudioError as error:
+            self._refuse(chunk, "audio", error)
+            return chunk._replace(payload=None)
+        return chunk
+
+    def _give_up(self, book: SessionBook) -> None:
+        """Closes the first gap with silence, and hears what has waited behind it."""
+        count = book.order.give_up()
+        self._counts["chunks_missing"] += count
+        self._cut_off(book)
+        # What was before a session's first sample is not known, and not waited out.
+        fill = min(count * book.chunk_samples, self._config.max_fill_ms * book.sample_rate_hz // 1000)
+        book.note_gap(count, fill)
+        if fill:
+            self._unheard.append(np.zeros(fill, np.float32))
+        self._release(book)
+
+    def _release(self, book: SessionBook) -> None:
+        while not book.ended and (chunk := book.order.release()) is not None:
+            self._hear(book, chunk)
+
+    def _hear(self, book: SessionBook, chunk: Chunk) -> None:
+        """Takes the samples of a chunk whose turn it is; what cannot be used is refused and leaves no trace."""
+        try:
+            samples, split_frame = decode_chunk(chunk, book, self._config.max_chunk_bytes)
         except AudioError as error:
             book.split_frame = b""
             self._refuse(chunk, "audio", error)
-            return state
-        book.split_frame = split_frame
-        book.encoding = chunk.encoding
+        else:
+            book.split_frame = split_frame
+            book.encoding = chunk.encoding
+            self._keep(book, chunk, samples)
+        if chunk.end_of_stream:
+            self._close(book, "end_of_stream")
+        elif book.audio_ms() >= self._config.max_session_ms:
+            self._close(book, "length")
+
+    def _keep(self, book: SessionBook, chunk: Chunk, samples: np.ndarray) -> None:
+        """Keeps samples for the next call of the engine."""
         if not len(samples):
             self._counts["chunks_without_audio"] += 1
-            return state
+            return
         self._counts["chunks"] += 1
+        if not book.samples:
+            book.first_event_ms = chunk.event_ms
+        self._unheard.append(samples)
         book.samples += len(samples)
-        book.captured_ms = chunk.event_ms + samples_to_ms(len(samples), book.sample_rate_hz)
-        self._say(book, events)
-        return state
+        book.chunk_samples = len(samples)
+        length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
+        book.captured_ms = chunk.event_ms + length_ms
+        book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
 
-    def _close(self, book: SessionBook, state: SessionState, reason: str) -> None:
-        """Ends a session: what the engine still holds is said."""
-        _, events = self._engine.finish(state)
-        self._say(book, events)
+    def _listen(self, book: SessionBook) -> None:
+        """Lets the engine hear what has been kept, and says what it says."""
+        if self._unheard and self._state is not None:
+            samples = self._unheard[0] if len(self._unheard) == 1 else np.concatenate(self._unheard)
+            self._unheard = []
+            self._state, events = self._engine.step(self._state, samples)
+            self._voice.say(book, events)
+
+    def _close(self, book: SessionBook, reason: str) -> None:
+        """Ends a session: what waits is heard, gaps and all, and what the engine still holds is said."""
+        while book.order.waiting and not book.ended:
+            self._give_up(book)
+        if book.ended:
+            return
+        self._listen(book)
+        if self._state is not None:
+            _, events = self._engine.finish(self._state)
+            self._voice.say(book, events)
         self._entomb(book, reason)
 
     def _entomb(self, book: SessionBook, reason: str) -> None:
         """Says that a session has ended, and turns its book into a tombstone."""
-        if book.split_frame:
-            self._counts["frames_cut_off"] += 1
-        self._results.append(session_end(book.heard(self._session), self._engine.made_by(), reason))
-        if self._output.enhanced:
-            self._send_enhanced(book, book.samples, b"", end_of_stream=True)
+        self._cut_off(book)
+        self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
         book.engine = b""
-        book.split_frame = b""
+        book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
+        self._state = None
 
-    def _say(self, book: SessionBook, events: list[Event]) -> None:
-        if not events:
-            return
-        heard, made_by = book.heard(self._session), self._engine.made_by()
-        self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
-        for event in events:
-            match event:
-                case Partial() if not self._output.partials:
-                    continue
-                case SpeechBegin() | SpeechEnd() if not self._output.segments:
-                    continue
-            result = event_to_result(event, heard, made_by)
-            if result is not None:
-                self._results.append(result)
-
-    def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
-        """Sends what a turn has cleaned (it follows on, event by event) as one record: each record has its cost."""
-        if not self._output.enhanced or not events:
-            return
-        samples = np.frombuffer(b"".join([event.pcm for event in events]), "<f4")
-        for start in range(0, len(samples), _ENHANCED_SAMPLES):
-            piece = samples[start : start + _ENHANCED_SAMPLES]
-            self._send_enhanced(book, events[0].start_samples + start, encode_linear16(piece))
-
-    def _send_enhanced(self, book: SessionBook, start: int, payload: bytes, end_of_stream: bool = False) -> None:
-        event_ms = book.first_event_ms + samples_to_ms(start, book.sample_rate_hz)
-        self._enhanced.append(
-            EnhancedChunk(self._session, book.enhanced_chunks, book.sample_rate_hz, end_of_stream, payload, event_ms)
-        )
-        book.enhanced_chunks += 1
+    def _cut_off(self, book: SessionBook) -> None:
+        if book.split_frame:
+            self._counts["frames_cut_off"] += 1
+        book.split_frame = b""
 
     def _refuse(self, chunk: Chunk, stage: str, error: SpeechError) -> None:
         self._counts["chunks_refused"] += 1
         self._dead_letters.append(refused_chunk(chunk, stage, error))
 
-    def _turn(self, book: SessionBook | None) -> Turn:
-        data = None if book is None else encode_book(book)
-        deadline_ms = 0 if book is None else book.deadline_ms
-        return Turn(data, deadline_ms, self._results, self._enhanced, self._dead_letters, self._counts)
+    def _turn(self) -> Turn:
+        book, data, timer_ms = self._book, None, None
+        if book is not None:
+            if self._state is not None:
+                self._listen(book)
+                book.engine = self._engine.freeze(self._state)
+            wake_ms = book.wake_ms(self._config)
+            # A timer that fires before anything is due costs less than one that is set anew with every chunk.
+            if book.timer_ms == NO_TIMER or wake_ms < book.timer_ms:
+                book.timer_ms = timer_ms = wake_ms
+            data = encode_book(book)
+        voice = self._voice
+        return Turn(
+            data,
+            timer_ms,
+            voice.results,
+            voice.enhanced,
+            self._dead_letters,
+            self._counts,
+            voice.utterances,
+            voice.continues,
+            voice.audio,
+            voice.audio_over,
+        )
 
 
 def _begins_anew(book: SessionBook, chunk: Chunk) -> bool:

@@ -3,20 +3,27 @@
 import msgspec
 
 from model_runtime.errors import StateError
-from transforms.result import Heard, samples_to_ms
+from transforms.result import Gap, Heard, samples_to_ms
+from transforms.session_config import SessionConfig
 from transforms.session_order import Order
 from transforms.stream_records import Chunk
 
-_VERSION = 1
+_VERSION = 2
+_MOST_GAPS = 32
+
+NO_TIMER = 0
+"""The timer of a session that has none."""
 
 
 class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     """One session's memory; as a tombstone (`ended` says why) it holds no engine state.
 
     incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
-    samples: taken in so far; first_event_ms, last_event_ms: capture time of the first and of the newest chunk;
-    captured_ms: that of the last sample; deadline_ms: the stream time from which it is idle, or, as a tombstone,
-    forgotten; enhanced_chunks: sent so far; split_frame: the first bytes of a frame whose others are yet to come.
+    samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
+    first and of the newest chunk; captured_ms: that of the last sample; opened_ms: the stream time of the first chunk;
+    deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
+    is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
+    yet to come.
     """
 
     version: int = _VERSION
@@ -26,12 +33,16 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     sample_rate_hz: int
     channels: int
     samples: int = 0
+    chunk_samples: int = 0
     first_event_ms: int
     last_event_ms: int
     captured_ms: int
+    opened_ms: int
     deadline_ms: int
+    timer_ms: int = NO_TIMER
     enhanced_chunks: int = 0
     order: Order
+    gaps: list[Gap] = []
     split_frame: bytes = b""
     engine: bytes = b""
 
@@ -41,11 +52,29 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             session=session,
             incarnation=self.incarnation,
             sample_rate_hz=self.sample_rate_hz,
-            audio_ms=samples_to_ms(self.samples, self.sample_rate_hz),
-            gaps=self.order.gaps,
+            audio_ms=self.audio_ms(),
+            gaps=self.gaps,
             duplicates=self.order.duplicates,
             captured_ms=self.captured_ms,
         )
+
+    def audio_ms(self) -> int:
+        """Gives how much audio has been taken in."""
+        return samples_to_ms(self.samples, self.sample_rate_hz)
+
+    def note_gap(self, chunks: int, fill_samples: int) -> None:
+        """Takes note of a gap and of the silence that fills it."""
+        start_ms = self.audio_ms()
+        self.samples += fill_samples
+        self.gaps = [*self.gaps, Gap(start_ms, self.audio_ms(), chunks)][-_MOST_GAPS:]
+
+    def wake_ms(self, config: SessionConfig) -> int:
+        """Gives the stream time at which something is to be done for this session."""
+        if self.ended:
+            return self.deadline_ms
+        gap_ms = self.order.deadline_ms(config)
+        end_ms = min(self.deadline_ms, self.opened_ms + config.max_session_ms)
+        return end_ms if gap_ms is None else min(gap_ms, end_ms)
 
 
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
@@ -58,6 +87,7 @@ def new_book(chunk: Chunk, order: Order) -> SessionBook:
         first_event_ms=chunk.event_ms,
         last_event_ms=chunk.event_ms,
         captured_ms=chunk.event_ms,
+        opened_ms=chunk.stream_ms,
         deadline_ms=chunk.stream_ms,
         order=order,
     )

@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import apache_beam as beam
-from apache_beam.coders import RowCoder
-
 from model_runtime.errors import SpeechError
+from model_runtime.records import Utterance
 from transforms.dead_letter import DeadLetter, Header
+from transforms.record_coder import register
+from transforms.result import Heard, Result
 
 
 class KafkaPartition(NamedTuple):
@@ -64,6 +64,19 @@ class EnhancedChunk(NamedTuple):
     event_ms: int
 
 
+class SpokenUtterance(NamedTuple):
+    """An utterance to be transcribed apart from its session, so that no chunk has to wait for it.
+
+    pcm: its audio, LINEAR16 at the models' rate; heard: what its final says about the session; then: results that must
+    not be written before the final.
+    """
+
+    utterance: Utterance
+    pcm: bytes
+    heard: Heard
+    then: list[Result]
+
+
 class KafkaOutput(NamedTuple):
     """One record to write; timestamp_ms None lets the producer take its clock."""
 
@@ -106,5 +119,4 @@ def refused_chunk(chunk: Chunk, stage: str, error: SpeechError) -> DeadLetter:
     )
 
 
-for _record in (KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput):
-    beam.coders.registry.register_coder(_record, RowCoder)
+register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput, SpokenUtterance)

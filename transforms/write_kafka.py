@@ -1,6 +1,7 @@
-"""WriteToKafka: records to topics; a bundle is done when every record of it has been acknowledged."""
+"""WriteToKafka: records to a topic; a bundle is done when every record of it has been acknowledged."""
 
-import logging
+from collections.abc import Callable
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -12,23 +13,29 @@ from kafka.producer.future import FutureRecordMetadata
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaOutput
 
-_logger = logging.getLogger(__name__)
+# What a bundle writes goes out when it ends, or after so many ms, or when a batch is full: each request has its cost.
+_LINGER_MS = 40
+# Below the 1 MiB that brokers accept in one batch, also with a last record of half of that.
+_BATCH_BYTES = 262_144
 
 
 class WriteToKafka(beam.PTransform):
-    """Writes KafkaOutput records, at least once and in the order of their keys.
+    """Writes records as `encode(record, topic)` has them, at least once and in the order of their keys.
 
     The producer is idempotent and waits for all replicas. A record that is not acknowledged fails its bundle, which
-    the runner then repeats: no offset is committed past results that were not written.
+    the runner then repeats: no offset is committed past results that were not written. Transforms with the same
+    `shared` share a producer in each process.
     """
 
-    def __init__(self, config: KafkaConfig) -> None:
+    def __init__(
+        self, config: KafkaConfig, topic: str, encode: Callable[[Any, str], KafkaOutput], shared: Shared
+    ) -> None:
+        # Any: each kind of record has its own encoder.
         super().__init__()
-        self._write = _WriteFn(config)
+        self._write = _WriteFn(config, topic, encode, shared)
 
-    def expand(self, outputs: beam.PCollection) -> beam.PCollection:
-        # One DoFn, however often the transform is applied: its copies share a producer.
-        return outputs | "Send" >> beam.ParDo(self._write)
+    def expand(self, records: beam.PCollection) -> beam.PCollection:
+        return records | "Send" >> beam.ParDo(self._write)
 
 
 class _Producer:
@@ -42,9 +49,10 @@ class _Producer:
             compression_type=None if config.compression == "none" else config.compression,
             max_request_size=config.max_request_bytes,
             delivery_timeout_ms=config.delivery_timeout_ms,
-            request_timeout_ms=min(30_000, config.delivery_timeout_ms),
+            request_timeout_ms=min(30_000, config.delivery_timeout_ms - _LINGER_MS),
             max_block_ms=config.delivery_timeout_ms,
-            linger_ms=0,
+            linger_ms=_LINGER_MS,
+            batch_size=_BATCH_BYTES,
             allow_auto_create_topics=False,
             metrics_enabled=False,
         )
@@ -54,10 +62,14 @@ class _Producer:
 
 
 class _WriteFn(beam.DoFn):
-    def __init__(self, config: KafkaConfig) -> None:
+    def __init__(
+        self, config: KafkaConfig, topic: str, encode: Callable[[Any, str], KafkaOutput], shared: Shared
+    ) -> None:
         super().__init__()
         self._config = config
-        self._shared = Shared()
+        self._topic = topic
+        self._encode = encode
+        self._shared = shared
         self._sent: list[tuple[KafkaOutput, FutureRecordMetadata]] = []
         self._records = Metrics.counter("speech.write_kafka", "records")
 
@@ -67,7 +79,8 @@ class _WriteFn(beam.DoFn):
     def start_bundle(self) -> None:
         self._sent = []
 
-    def process(self, output: KafkaOutput) -> None:
+    def process(self, record: Any) -> None:
+        output = self._encode(record, self._topic)
         headers = [(name, b"" if value is None else value) for name, value in output.headers]
         try:
             future = self._producer.kafka.send(
@@ -79,7 +92,10 @@ class _WriteFn(beam.DoFn):
 
     def finish_bundle(self) -> None:
         """Waits for every record; one that failed fails the bundle."""
+        if not self._sent:
+            return
         timeout_s = self._config.delivery_timeout_ms / 1000 + 5
+        self._producer.kafka.flush(timeout_s)
         for output, future in self._sent:
             try:
                 future.get(timeout_s)

@@ -16,17 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @cache
-def cached_engine(recipe: str | Recipe, variant: str, threads: int) -> SpeechEngine:
-    variants = (variant, "float32")
-    return SpeechEngine.load(recipe, RouteConfig(variants=variants, threads=threads))
+def cached_engine(recipe: str | Recipe, variant: str, threads: int, defer: bool) -> SpeechEngine:
+    # The toy Whisper has nothing else than float16.
+    variants = (variant, "float32", "float16")
+    return SpeechEngine.load(recipe, RouteConfig(variants=variants, threads=threads), defer)
 
 
 @pytest.fixture(scope="session")
 def engine() -> Callable[..., SpeechEngine]:
-    """Gives engines by recipe, preferred variant and threads; each is loaded once."""
+    """Gives engines by recipe, preferred variant, threads and whether it defers; each is loaded once."""
 
-    def load(recipe: str | Recipe = "streaming", variant: str = "float32", threads: int = 1) -> SpeechEngine:
-        return cached_engine(recipe, variant, threads)
+    def load(
+        recipe: str | Recipe = "streaming", variant: str = "float32", threads: int = 1, defer: bool = False
+    ) -> SpeechEngine:
+        return cached_engine(recipe, variant, threads, defer)
 
     return load
 

@@ -7,6 +7,7 @@ import yaml
 
 from model_runtime.card import PACKAGE_MODELS, SpectralFraming, load_card
 from model_runtime.errors import ConfigError, ModelError
+from model_runtime.whisper_framing import WhisperFraming
 
 ROOT = Path(__file__).resolve().parents[2]
 SILERO = yaml.safe_load((ROOT / "docs/cards/silero-vad/card.yaml").read_text(encoding="utf-8"))
@@ -74,3 +75,54 @@ def test_every_packaged_card_has_its_files_licence_and_figures(card: Path) -> No
     files = {path for binding in loaded.graphs for path in loaded.paths(binding.role).values()}
     assert [path for path in files if not path.is_file()] == []
     assert loaded.licence and loaded.source and loaded.data and loaded.quality
+
+
+WHISPER = {
+    **{"name": "w", "version": "1", "task": "asr", "kind": "whisper", "sample_rate_hz": 16000},
+    "variants": {"float32": {"decoder": "decoder.tflite"}},
+    "graphs": [{"role": "decoder", "inputs": {"token": "token"}, "outputs": {"logits": "logits"}}],
+    "framing": {
+        **{"tokenizer": "tokenizer.json", "end_of_text": 9, "start_of_transcript": 10, "translate": 11},
+        **{"transcribe": 12, "start_of_previous": 13, "no_speech": 14, "no_timestamps": 15},
+        **{"suppress": [1, 2], "suppress_at_begin": [9], "alignment_heads": [[1, 0]], "languages": {"en": 11}},
+    },
+    "sha256": {"decoder.tflite": "00"},
+}
+
+
+def test_a_whisper_card_has_its_tokens_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(WHISPER), encoding="utf-8")
+    framing = load_card(str(tmp_path)).framing_as(WhisperFraming)
+    assert (framing.suppress, framing.alignment_heads, framing.languages) == ((1, 2), ((1, 0),), {"en": 11})
+    assert (framing.mel_bins, framing.window_samples, framing.max_tokens) == (80, 480_000, 448)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"alignment_heads": []}, "alignment_heads must name at least one pair"),
+        ({"window_samples": 1000}, "window_samples must be a multiple of 320, got 1000"),
+        ({"end_of_text": 12}, "end_of_text must lie below start_of_transcript, got 12 and 10"),
+        ({"mel_bins": 0}, "mel_bins must be >= 1, got 0"),
+        ({"max_tokens": 3}, "max_tokens must be >= 8, got 3"),
+    ],
+)
+def test_a_wrong_whisper_card_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    card = {**WHISPER, "framing": {**WHISPER["framing"], **changes}}
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        load_card(str(tmp_path))
+
+
+def test_a_ctc_card_has_its_tokens_in_itself(tmp_path: Path) -> None:
+    card = {**WHISPER, "kind": "utterance_ctc", "framing": {"pad_multiple_samples": 1, "frame_samples": 1}}
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
+    with pytest.raises(ConfigError, match="tokens of a CTC model must be at least 2, got 0"):
+        load_card(str(tmp_path))
+
+
+def test_models_of_the_user_are_found_by_name(tmp_path: Path) -> None:
+    folder = tmp_path / "my-vad"
+    folder.mkdir()
+    write(folder)
+    assert load_card("my-vad", (PACKAGE_MODELS, tmp_path)) == load_card(str(folder))

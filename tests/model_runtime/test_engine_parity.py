@@ -9,11 +9,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model_runtime import Audio, Enhanced, Event, Final, Partial, Recipe, SpeechBegin, SpeechEngine
+from model_runtime import (
+    Audio,
+    ConfigError,
+    Enhanced,
+    Event,
+    Final,
+    Partial,
+    Recipe,
+    SpeechBegin,
+    SpeechEngine,
+    SpeechError,
+    Utterance,
+    UtteranceAudio,
+)
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
+from model_runtime.resample import Resampler
 
 DENOISE = DenoiseConfig("unison-denoise")
 VAD = VadConfig("unison-vad")
+TOY_WHISPER = Path(__file__).parent / "whisper_toy"
 RECIPES: dict[str, str | Recipe] = {
     "streaming": "streaming",
     "batch": "batch",
@@ -24,6 +39,7 @@ RECIPES: dict[str, str | Recipe] = {
         "batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)
     ),
     "all enhanced": Recipe("enhanced", DENOISE, VAD, AsrConfig("unison-asr-stream")),
+    "whisper": Recipe("whisper", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(5000, 300, 5000)),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
 }
 LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
@@ -155,3 +171,53 @@ def test_third_party_models_run_from_their_cards_with_the_same_promise(
     assert begins == [832, 47_936]
     together = loaded.run([audio, audio[:20_000], audio], batch_size=3)
     assert together[0] == together[2] == whole
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 44_100])
+@pytest.mark.parametrize(("name", "variant"), [("batch", "float32"), ("batch", "int8"), ("whisper", "float16")])
+def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], name: str, variant: str, rate_hz: int
+) -> None:
+    loaded, deferring = engine(RECIPES[name], variant), engine(RECIPES[name], variant, defer=True)
+    audio = Resampler(samples[0].sample_rate_hz, rate_hz).run(samples[0].samples)
+    (whole,) = loaded.run([Audio(audio, rate_hz)])
+    deferred = streamed(deferring, audio, [1600] * 40, rate_hz)
+    pieces: dict[int, bytes] = {}
+    events: list[Event] = []
+    for event in deferred:
+        if isinstance(event, UtteranceAudio):
+            pieces[event.utterance] = pieces.get(event.utterance, b"") + event.pcm
+        elif isinstance(event, Utterance):
+            events += deferring.transcribe([(event, pieces[event.utterance])])
+        else:
+            events.append(event)
+    assert any(isinstance(event, Final) for event in whole)
+    assert events == whole
+
+
+def test_the_memory_of_an_engine_that_defers_does_not_grow_with_an_utterance(
+    engine: Callable[..., SpeechEngine], samples: list[Audio]
+) -> None:
+    recipe = Recipe("long", None, VAD, AsrConfig("unison-asr-batch"), EndpointConfig(5000, 60_000, 60_000))
+    deferring = engine(recipe, defer=True)
+    # A whole number of the vad's blocks, so that nothing is left over.
+    audio, state, sizes = samples[0].samples[:12_800], deferring.start(), []
+    for _ in range(10):
+        state, _ = deferring.step(state, audio)
+        sizes.append(len(deferring.freeze(state)))
+    assert state.vad is not None
+    assert state.vad.utterance is not None
+    assert max(sizes[2:]) - min(sizes[2:]) <= 16  # wider numbers
+
+
+def test_an_utterance_must_fit_into_the_window_of_whisper(engine: Callable[..., SpeechEngine]) -> None:
+    recipe = Recipe("long", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(max_utterance_ms=30_000))
+    with pytest.raises(ConfigError, match="max_utterance_ms must be at most 29000 for whisper_toy, got 30000"):
+        engine(recipe)
+
+
+def test_only_a_recogniser_that_hears_utterances_whole_can_be_asked_to_transcribe(
+    engine: Callable[..., SpeechEngine],
+) -> None:
+    with pytest.raises(SpeechError, match="recipe streaming has no recogniser that hears utterances whole"):
+        engine().transcribe([])

@@ -14,7 +14,7 @@ import pytest
 from model_runtime.card import PACKAGE_MODELS
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, ModelError
-from model_runtime.graph import Graph, GraphBinding, StatePair, _parts
+from model_runtime.graph import Graph, GraphBinding, StatePair, batch_parts
 from model_runtime.tflite import RUNTIME, Interpreter
 
 LSTM = tuple(StatePair(f"{name}_in", name) for name in ("h0", "c0", "h1", "c1"))
@@ -167,7 +167,7 @@ def test_a_graph_of_batch_one_takes_any_number_of_rows(load: Load) -> None:
 def test_rows_are_dealt_out_over_batch_sizes_with_little_padding(
     rows: int, sizes: tuple[int, ...], parts: list[tuple[int, int]]
 ) -> None:
-    assert list(_parts(rows, sizes)) == parts
+    assert list(batch_parts(rows, sizes)) == parts
 
 
 def test_batch_sizes_of_the_card_are_the_only_ones_used(shared: Path) -> None:

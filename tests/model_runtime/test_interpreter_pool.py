@@ -46,6 +46,32 @@ def test_a_lane_is_resized_when_the_shape_changes(bound: BoundGraph) -> None:
     assert np.array_equal(four[3:], one)
 
 
+def test_a_read_only_input_is_read_once_and_others_each_time(bound: BoundGraph) -> None:
+    rng = np.random.default_rng(3)
+    inputs = [rng.standard_normal((1, 49, 10, 1)).astype(np.float32) for _ in range(3)]
+    wanted = [InterpreterPool(bound, 1).lease(1).call([array])[0] for array in inputs]
+    for array in inputs:
+        array.setflags(write=False)
+    lane = InterpreterPool(bound, 1).lease(1)
+    order = (0, 0, 1, 0, 2, 2)
+    assert [np.array_equal(lane.call([inputs[i]])[0], wanted[i]) for i in order] == [True] * len(order)
+    # What is written behind its back shows that the array was not read again.
+    inputs[2].setflags(write=True)
+    inputs[2][:] = inputs[0]
+    assert np.array_equal(lane.call([inputs[2]])[0], wanted[2])
+    assert np.array_equal(lane.call([inputs[2]])[0], wanted[2])
+    assert np.array_equal(lane.call([inputs[2].copy()])[0], wanted[0])
+
+
+def test_a_read_only_input_is_read_again_after_a_resize(bound: BoundGraph) -> None:
+    one = np.random.default_rng(3).standard_normal((1, 49, 10, 1)).astype(np.float32)
+    one.setflags(write=False)
+    lane = InterpreterPool(bound, 1).lease(1)
+    wanted = lane.call([one])[0]
+    lane.call([np.zeros((2, 49, 10, 1), np.float32)])
+    assert np.array_equal(lane.call([one])[0], wanted)
+
+
 def test_a_model_that_the_runtime_cannot_resize_gives_a_prepare_error(shared: Path) -> None:
     file = read_graph_file(shared / "data/models/tflite_micro/micro_speech_quantized.tflite")
     bound = bind_graph(file, GraphBinding("keyword", {"x": "Reshape_1"}, {"y": "labels_softmax"}), None)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from apache_beam.utils.shared import Shared
 from kafka.consumer.fetcher import ConsumerRecord
 
 from service import produce, tail
@@ -46,14 +47,18 @@ def test_a_topic_that_is_not_there_is_named(servers: str, capsys: pytest.Capture
     assert f"no.such.topic on {servers}" in capsys.readouterr().err
 
 
+def as_it_is(fields: dict[str, object], topic: str) -> KafkaOutput:
+    return KafkaOutput(topic, b"s", json.dumps(fields).encode(), [], None)
+
+
 def write_results(config: KafkaConfig, kinds: list[str]) -> None:
-    fn = WriteToKafka(config)._write
+    fn = WriteToKafka(config, config.topics.results, as_it_is, Shared())._write
     fn.setup()
     fn.start_bundle()
     for number, kind in enumerate(kinds):
         fields = {"type": kind, "session": "s", "text": "yes", "start_ms": 0, "end_ms": 500, "latency_ms": 60}
         fields |= {"result_id": f"s/0/0/{number}", "audio_ms": 600, "reason": ""}
-        fn.process(KafkaOutput(config.topics.results, b"s", json.dumps(fields).encode(), [], None))
+        fn.process(fields)
     fn.finish_bundle()
 
 

@@ -183,7 +183,7 @@ def test_finals_equal_stepping_through_the_whole_recording(run: Run, engine: Spe
 def test_every_session_ends_once_and_says_why(run: Run) -> None:
     ends = [(r["session"], r["reason"], r["gaps"], r["duplicates"]) for r in run.results if r["type"] == "session_end"]
     idle = {"s01_no_final.s"}
-    expected = [(s, "idle" if s in idle else "end_of_stream", 0, 0) for s, parts in run.sent.items() for _ in parts]
+    expected = [(s, "idle" if s in idle else "end_of_stream", [], 0) for s, parts in run.sent.items() for _ in parts]
     assert sorted(ends) == sorted(expected)
     assert len({result["result_id"] for result in run.results}) == len(run.results)
 

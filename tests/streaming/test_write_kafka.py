@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
+from apache_beam.utils.shared import Shared
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.dead_letter import Header
@@ -21,7 +22,7 @@ def config(make_config: Callable[..., KafkaConfig]) -> KafkaConfig:
 
 @pytest.fixture
 def fn(config: KafkaConfig) -> Iterator[_WriteFn]:
-    fn = WriteToKafka(config)._write
+    fn = WriteToKafka(config, "", lambda output, topic: output, Shared())._write
     fn.setup()
     fn.start_bundle()
     yield fn

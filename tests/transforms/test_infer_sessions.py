@@ -65,12 +65,12 @@ def check(chunks: beam.PCollection, expected: Said, pieces: int, ends: int, refu
 
 
 def stamped(chunk: Chunk) -> TimestampedValue:
-    return TimestampedValue((chunk.session, chunk), Timestamp(micros=chunk.stream_ms * 1000))
+    return TimestampedValue((chunk.session, [chunk]), Timestamp(micros=chunk.stream_ms * 1000))
 
 
 def test_bounded(story: list[Chunk], expected: Said) -> None:
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
-        chunks = pipeline | beam.Create(story) | beam.Map(stamped).with_output_types(tuple[str, Chunk])
+        chunks = pipeline | beam.Create(story) | beam.Map(stamped).with_output_types(tuple[str, list[Chunk]])
         check(chunks, expected, pieces=13, ends=2, refused=[505])
 
 
@@ -94,7 +94,7 @@ def streaming_pipeline() -> beam.Pipeline:
 def test_unbounded(story: list[Chunk], expected: Said) -> None:
     with streaming_pipeline() as pipeline:
         events = pipeline | stream(story, until_ms=1_010_000)
-        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, Chunk])
+        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
         check(chunks, expected, pieces=13, ends=2, refused=[505])
 
 
@@ -104,7 +104,7 @@ def test_a_session_stays_open_while_chunks_come_within_the_idle_timeout(
     slow = [make_chunk(i, noise[:1600], event_ms=1_000_000 + 4_000 * i) for i in range(5)]
     with streaming_pipeline() as pipeline:
         events = pipeline | stream(slow, until_ms=1_100_000)
-        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, Chunk])
+        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
         said = [("s/500/0/5", final_of(np.tile(noise[:1600], 5))), ("s/500/-1/end", "idle")]
         check(chunks, said, pieces=5, ends=1, refused=[])
 
@@ -118,7 +118,7 @@ def test_a_key_is_remembered_for_the_time_of_its_tombstone_and_then_forgotten(
     forgotten = make_chunk(1, part, event_ms=1_199_000, offset=777)
     with streaming_pipeline() as pipeline:
         events = pipeline | stream([ended, late, forgotten], until_ms=1_300_000)
-        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, Chunk])
+        chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
         said = [
             ("s/500/0/1", final_of(part)),
             ("s/500/-1/end", "end_of_stream"),

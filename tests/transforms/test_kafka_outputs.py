@@ -8,14 +8,14 @@ from model_runtime.records import Final, MadeBy, Word
 from transforms import kafka_outputs
 from transforms.dead_letter import DeadLetter, Header
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
-from transforms.result import Heard, event_to_result, result_to_json
+from transforms.result import Gap, Heard, event_to_result, result_to_json
 from transforms.stream_records import EnhancedChunk
 
 
 def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_outputs.time, "time", lambda: 1_790_000_000.25)
     final = Final(2, 5, "yes", (Word("yes", 1000, 1400, 0.75),), 0.75, 16_000, 24_000)
-    heard = Heard("ü", 41, 16_000, 1_500, gaps=1, duplicates=2, captured_ms=1_790_000_000_100)
+    heard = Heard("ü", 41, 16_000, 1_500, gaps=[Gap(200, 300, 1)], duplicates=2, captured_ms=1_790_000_000_100)
     output = result_output(event_to_result(final, heard, MadeBy("m:1", "npu")), "results")
     assert (output.topic, output.key, output.headers) == ("results", "ü".encode(), [])
     assert json.loads(output.value) == {
@@ -31,7 +31,7 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
         "audio_ms": 1500,
         "model": "m:1",
         "device": "npu",
-        "gaps": 1,
+        "gaps": [{"start_ms": 200, "end_ms": 300, "chunks": 1}],
         "duplicates": 2,
         "reason": "",
         "latency_ms": 150,

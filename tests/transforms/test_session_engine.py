@@ -41,7 +41,7 @@ def test_a_session_says_what_the_engine_says_about_the_whole_recording(
     for i, part in enumerate(parts):
         last = i == len(parts) - 1
         fields = {"encoding": "FLOAT32", "sample_rate_hz": audio.sample_rate_hz, "end_of_stream": last}
-        turn = logic.advance(book, make_chunk(i, part.astype("<f4").tobytes(), **fields))
+        turn = logic.advance(book, [make_chunk(i, part.astype("<f4").tobytes(), **fields)])
         book = turn.book
         said += [essence(result) for result in turn.results]
     (events,) = engine.run([audio])
@@ -56,7 +56,7 @@ def test_an_endless_silent_session_stays_small_and_says_nothing(
 ) -> None:
     book, sizes, said = None, [], []
     for i in range(600):
-        turn = logic.advance(book, make_chunk(i, np.zeros(1_600, np.float32)))
+        turn = logic.advance(book, [make_chunk(i, np.zeros(1_600, np.float32))])
         book = turn.book
         sizes.append(len(book or b""))
         said += turn.results
@@ -73,7 +73,7 @@ def test_a_loud_session_does_not_colour_a_silent_one(
     quiet: list[Result] = []
     for i, part in enumerate(np.split(loud, 20)):
         for session, samples in (("loud", part), ("quiet", np.zeros(1_600, np.float32))):
-            turn = logic.advance(books.get(session), make_chunk(i, samples, session=session, end_of_stream=i == 19))
+            turn = logic.advance(books.get(session), [make_chunk(i, samples, session=session, end_of_stream=i == 19)])
             books[session] = turn.book
             quiet += turn.results if session == "quiet" else []
     assert [result.type for result in quiet] == ["session_end"]
@@ -86,9 +86,9 @@ def test_samples_that_are_no_numbers_are_refused_and_do_not_reach_the_state(
 ) -> None:
     audio = decode_file(SAMPLES / "lift.wav").samples[:16_000]
     bad = encode_linear16(audio[:1_600])
-    first = logic.advance(None, make_chunk(0, audio.astype("<f4").tobytes(), encoding="FLOAT32"))
-    nan = logic.advance(first.book, make_chunk(1, np.full(10, np.nan, "<f4").tobytes(), encoding="FLOAT32"))
+    first = logic.advance(None, [make_chunk(0, audio.astype("<f4").tobytes(), encoding="FLOAT32")])
+    nan = logic.advance(first.book, [make_chunk(1, np.full(10, np.nan, "<f4").tobytes(), encoding="FLOAT32")])
     assert [letter.stage for letter in nan.dead_letters] == ["audio"]
-    with_bad = logic.advance(nan.book, make_chunk(2, bad, end_of_stream=True))
-    without = logic.advance(first.book, make_chunk(1, bad, end_of_stream=True))
+    with_bad = logic.advance(nan.book, [make_chunk(2, bad, end_of_stream=True)])
+    without = logic.advance(first.book, [make_chunk(1, bad, end_of_stream=True)])
     assert [essence(result) for result in with_bad.results] == [essence(result) for result in without.results]

@@ -29,7 +29,7 @@ def play(logic: SessionLogic, chunks: Iterable[Chunk]) -> tuple[list[tuple[str, 
     """Gives (result_id, text or reason) of everything said, and what was counted."""
     book, said, counts = None, [], Counter[str]()
     for chunk in chunks:
-        turn = logic.advance(book, chunk)
+        turn = logic.advance(book, [chunk])
         book = turn.book
         said += [(result.result_id, result.text or result.reason) for result in turn.results]
         counts += turn.counts
@@ -82,9 +82,10 @@ def test_a_sender_that_goes_on_after_a_pause_is_heard_in_a_new_session_without_g
 
 
 def test_a_pause_up_to_the_idle_timeout_does_not_end_a_session(
-    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
+    stand_in: object, make_chunk: Callable[..., Chunk], part: np.ndarray
 ) -> None:
-    said, _ = play(logic, [make_chunk(0, part), make_chunk(1, part, event_ms=1_005_100)])
+    patient = SessionLogic(stand_in, SessionConfig(idle_timeout_ms=5_000), OutputConfig(partials=False))
+    said, _ = play(patient, [make_chunk(0, part), make_chunk(1, part, event_ms=1_005_100)])
     assert said == []
 
 
@@ -126,9 +127,9 @@ def test_a_numbered_session_may_follow_one_without_numbers(
 def test_a_memory_that_cannot_be_read_ends_the_session_and_the_chunk_opens_the_next(
     logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
 ) -> None:
-    book = decode_book(logic.advance(None, make_chunk(0, part)).book or b"")
+    book = decode_book(logic.advance(None, [make_chunk(0, part)]).book or b"")
     book.engine = b"of other models"
-    turn = logic.advance(encode_book(book), make_chunk(1, part))
+    turn = logic.advance(encode_book(book), [make_chunk(1, part)])
     assert [result.reason for result in turn.results] == ["state"]
     assert (turn.counts["states_refused"], turn.counts["sessions_opened"]) == (1, 1)
 
@@ -136,7 +137,7 @@ def test_a_memory_that_cannot_be_read_ends_the_session_and_the_chunk_opens_the_n
 def test_bytes_that_are_no_memory_are_taken_as_none(
     logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
 ) -> None:
-    turn = logic.advance(b"rubbish", make_chunk(0, part))
+    turn = logic.advance(b"rubbish", [make_chunk(0, part)])
     assert (turn.counts["states_refused"], turn.counts["sessions_opened"]) == (1, 1)
 
 
@@ -148,7 +149,7 @@ def test_sessions_do_not_colour_each_other(
     books: dict[str, bytes | None] = {}
     mixed: dict[str, list[tuple[str, str]]] = {"s": [], "q": []}
     for chunk in (chunk for pair in zip(loud, quiet, strict=True) for chunk in pair):
-        turn = logic.advance(books.get(chunk.session), chunk)
+        turn = logic.advance(books.get(chunk.session), [chunk])
         books[chunk.session] = turn.book
         mixed[chunk.session] += [(result.result_id, result.text or result.reason) for result in turn.results]
     assert mixed == {"s": play(logic, loud)[0], "q": play(logic, quiet)[0]}

@@ -1,21 +1,22 @@
-"""CTC recognisers as kernels: audio in, log probabilities of tokens per frame out."""
+"""Acoustic encoders as kernels: audio in; out come log probabilities of tokens per frame, or a transducer's vectors."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from model_runtime.calls import States, split_states, stack, stack_states
-from model_runtime.card import StreamingCtcFraming, UtteranceCtcFraming
+from model_runtime.card import StreamingFraming, UtteranceCtcFraming
 from model_runtime.graph import Graph
 
 
-class StreamingCtcKernel:
-    """Rows (samples [context + block], encoder states) -> (log probabilities [frames, tokens], states)."""
+class StreamingEncoderKernel:
+    """Rows (samples [context + block], encoder states) -> (the encoder's output [frames, tokens or width], states)."""
 
-    def __init__(self, framing: StreamingCtcFraming, features: Graph, encoder: Graph) -> None:
+    def __init__(self, framing: StreamingFraming, features: Graph, encoder: Graph, output: str) -> None:
         self.framing = framing
         self._features = features
         self._encoder = encoder
+        self._output = output
 
     def initial_states(self) -> States:
         """Gives the encoder states of one new utterance."""
@@ -25,10 +26,10 @@ class StreamingCtcKernel:
         """Encodes one block per row."""
         features, _ = self._features.run({"samples": stack([row[0] for row in rows])}, ())
         outputs, states = self._encoder.run(features, stack_states([row[1] for row in rows]))
-        return list(zip(outputs["log_probs"], split_states(states, len(rows)), strict=True))
+        return list(zip(outputs[self._output], split_states(states, len(rows)), strict=True))
 
 
-class UtteranceCtcKernel:
+class UtteranceEncoderKernel:
     """Rows (samples of a whole, padded utterance,) -> log probabilities [frames, tokens]."""
 
     def __init__(self, framing: UtteranceCtcFraming, features: Graph, encoder: Graph) -> None:

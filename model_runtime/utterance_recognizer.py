@@ -1,0 +1,120 @@
+"""The asr stage of models that hear an utterance whole, once it has ended: here, or wherever its audio is sent."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from model_runtime.calls import Call, Steps
+from model_runtime.ctc import START
+from model_runtime.decode import decode_pcm, encode_linear16
+from model_runtime.encoder import UtteranceEncoderKernel
+from model_runtime.recognizer import Decoder, UtteranceState, mean_confidence
+from model_runtime.records import Event, Final, Utterance, UtteranceAudio, Word
+from model_runtime.whisper_features import SAMPLE_RATE_HZ
+from model_runtime.whisper_transcriber import Transcript, WhisperTranscriber
+from model_runtime.words import WordTimes
+
+Said = tuple[str, tuple[Word, ...]]
+
+
+class Transcriber(Protocol):
+    """A model that hears an utterance whole."""
+
+    def transcribe(self, audio: np.ndarray, start: int) -> Steps[Said]:
+        """Gives text and words of an utterance, float32 [n], whose first sample is number `start` of its session."""
+
+
+class CtcTranscriber:
+    """A full-context CTC model and a decoder."""
+
+    def __init__(self, kernel: UtteranceEncoderKernel, decoder: Decoder, times: WordTimes) -> None:
+        self._kernel = kernel
+        self._decoder = decoder
+        self._times = times
+
+    def transcribe(self, audio: np.ndarray, start: int) -> Steps[Said]:
+        """Runs the model over the audio behind zeros of context, padded with zeros to what the model takes."""
+        framing = self._kernel.framing
+        multiple = framing.pad_multiple_samples
+        samples = max(multiple, -(-len(audio) // multiple) * multiple)
+        padded = np.zeros(framing.context_samples + samples, np.float32)
+        padded[framing.context_samples : framing.context_samples + len(audio)] = audio
+        log_probs = yield Call(self._kernel, samples, (padded,))
+        tokens = self._decoder.finish(self._decoder.advance(START, log_probs))
+        return self._times.text(tokens), self._times.words(tokens, start, start + len(audio))
+
+
+class WhisperKernel:
+    """Rows (samples of a clip [n],) -> transcripts."""
+
+    def __init__(self, transcriber: WhisperTranscriber) -> None:
+        self._transcriber = transcriber
+
+    def run(self, rows: Sequence[tuple[np.ndarray]]) -> list[Transcript]:
+        """Transcribes clips of any lengths."""
+        return self._transcriber.transcribe([audio for (audio,) in rows])
+
+
+class WhisperUtterances:
+    """A Whisper model, its words moved from the clip's time to the session's."""
+
+    def __init__(self, transcriber: WhisperTranscriber) -> None:
+        self._kernel = WhisperKernel(transcriber)
+
+    def transcribe(self, audio: np.ndarray, start: int) -> Steps[Said]:
+        """Has the utterance transcribed, which must fit into the model's window."""
+        transcript: Transcript = yield Call(self._kernel, None, (audio,))
+        start_ms = start * 1000 // SAMPLE_RATE_HZ
+        words = [
+            word._replace(start_ms=start_ms + word.start_ms, end_ms=start_ms + word.end_ms) for word in transcript.words
+        ]
+        return transcript.text, tuple(words)
+
+
+class UtteranceRecognizer:
+    """Keeps an utterance's audio in 16 bits until it has ended, then has it transcribed.
+
+    One that defers gives the audio away as it comes, as UtteranceAudio, and an Utterance in place of the Final: its
+    memory does not grow, and a long transcription holds up nobody's next chunk. `transcribe` then makes the same Final.
+    """
+
+    waits_for_end = True
+
+    def __init__(self, transcriber: Transcriber, sample_rate_hz: int, defer: bool) -> None:
+        self._transcriber = transcriber
+        self._rate_hz = sample_rate_hz
+        self._defer = defer
+
+    def start(self, utterance: int, position: int) -> UtteranceState:
+        """Begins an utterance at `position`."""
+        return UtteranceState(utterance, position, ())
+
+    def push(self, state: UtteranceState, samples: np.ndarray, events: list[Event]) -> Steps[UtteranceState]:
+        """Keeps the samples, or gives them away."""
+        yield from ()
+        if not len(samples):
+            return state
+        pcm = encode_linear16(samples)
+        if self._defer:
+            events.append(UtteranceAudio(state.utterance, pcm))
+            return state
+        return UtteranceState(state.utterance, state.start, (*state.audio, np.frombuffer(pcm, "<i2")))
+
+    def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final | Utterance]:
+        """Ends the utterance at `end`; audio behind that does not count."""
+        utterance = Utterance(state.utterance, state.revision, state.start, end, self._rate_hz)
+        if self._defer:
+            return utterance
+        return (yield from self.transcribe(utterance, b"".join([piece.tobytes() for piece in state.audio])))
+
+    def transcribe(self, utterance: Utterance, pcm: bytes) -> Steps[Final]:
+        """Gives the Final of an utterance, in the models' positions, from all of its audio, LINEAR16."""
+        number, revision, start, end, _ = utterance
+        audio = decode_pcm(pcm, "LINEAR16", 1, self._rate_hz)[: end - start]
+        text, words = yield from self._transcriber.transcribe(audio, start)
+        return Final(number, revision, text, words, mean_confidence(words), start, end)
+
+    def last_token(self, state: UtteranceState) -> None:
+        """Nothing is known before the end."""
+        return None

@@ -1,0 +1,133 @@
+"""``python -m training.asr_transducer``: trains, exports and measures unison-asr-transducer."""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from training import stream_network
+from training import transducer_network as net
+from training.asr_card import asr_card, graph_entry
+from training.asr_evaluation import STREAM_BLOCK_SAMPLES
+from training.card import Value, read_card, write_card
+from training.command import Options, Steps, run_command
+from training.examples import calibration_pcm
+from training.export import Arrays as Tensors
+from training.export import Graph, convert_float, convert_int8
+from training.fbank import write_fbank
+from training.filterbank import CONTEXT_SAMPLES, features
+from training.layers import Mode
+from training.recogniser_evaluation import evaluate
+from training.recogniser_training import Batch, train_recogniser
+from training.transducer_loss import transducer_loss
+from training.utterances import load_source
+from training.weights import Arrays, Weights, fold_norms, load_weights
+
+NAME = "unison-asr-transducer"
+_FRAMING: dict[str, Value] = {
+    "block_samples": STREAM_BLOCK_SAMPLES,
+    "context_samples": CONTEXT_SAMPLES,
+    "frame_samples": 640,
+    "tail_samples": 5120,
+    "delay_samples": 0,
+}
+# The prediction network is trained over this many tokens at once: no example has more.
+_MOST_LABELS = 48
+_CALIBRATION_EXAMPLES = 30
+_CALIBRATION_SAMPLES = 51200
+
+
+def _start(options: Options) -> Arrays:
+    """Weights given: of this model, or of the streaming recogniser, whose encoder it starts from."""
+    arrays = load_weights(options.start) if options.start else stream_network.initialise(options.seed)
+    return arrays if "joined/kernel" in arrays else net.initialise(arrays, options.seed)
+
+
+def _objective(weights: Weights, batch: Batch, mode: Mode) -> tf.Tensor:
+    missing = _MOST_LABELS - tf.shape(batch.labels)[1]
+    labels = tf.ensure_shape(tf.pad(batch.labels, [[0, 0], [0, missing]]), [None, _MOST_LABELS])
+    return transducer_loss(net.whole(weights, batch.features, labels, mode), labels, batch.lengths)
+
+
+def train(options: Options) -> Arrays:
+    """Trains from the weights given, or from nothing."""
+    folders = (options.cache, options.shared)
+    return train_recogniser(_objective, _start(options), options.schedule, *folders, options.seed)
+
+
+def _encoder_calls(options: Options, weights: Arrays) -> Iterator[tuple[Tensors, np.ndarray]]:
+    """Inputs and states of calls in the middle of sessions, and what the encoder makes of them, [1, 2, 96]."""
+    source = load_source(options.cache, options.shared)
+    step = tf.function(functools.partial(net.encoder_step, weights))
+    for pcm in calibration_pcm(source, _CALIBRATION_EXAMPLES, _CALIBRATION_SAMPLES):
+        inputs = features(np.pad(pcm, (CONTEXT_SAMPLES, 0))[None]).numpy()
+        states = stream_network.zero_states(1)
+        for start in range(0, inputs.shape[1], stream_network.CALL_FEATURES):
+            call = {"features": inputs[:, start : start + stream_network.CALL_FEATURES]} | states
+            outputs = step(**call)
+            states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
+            yield call, outputs["encoding"].numpy()
+
+
+def _predictor_examples(weights: Arrays) -> Iterator[Tensors]:
+    """Random texts: the network has seen every token after every other."""
+    rng = np.random.default_rng(37)
+    for _ in range(40):
+        memory = net.zero_memory(1)
+        for token in (0, *rng.integers(1, weights["embedding/kernel"].shape[0], 12)):
+            call = {"token": np.array([[token]], np.int32), "memory_in": memory}
+            yield call
+            memory = net.predictor_step(weights, call["token"], memory)["memory_out"].numpy()
+
+
+def _joiner_examples(options: Options, weights: Arrays) -> Iterator[Tensors]:
+    """What the encoder hears with what is predicted after random texts."""
+    predictions = [net.predictor_step(weights, **call)["prediction"].numpy() for call in _predictor_examples(weights)]
+    for number, (_, encoding) in enumerate(_encoder_calls(options, weights)):
+        yield {"encoding": encoding[0, :1], "prediction": predictions[number % len(predictions)]}
+
+
+def export(options: Options, arrays: Arrays) -> None:
+    """Writes the card and the graphs."""
+    weights = fold_norms(arrays)
+    write_fbank(options.output)
+    heard = (call for call, _ in _encoder_calls(options, weights))
+    graphs = {
+        "encoder": (net.encoder_step, stream_network.step_inputs(), heard),
+        "predictor": (net.predictor_step, net.predictor_inputs(), _predictor_examples(weights)),
+        "joiner": (net.joiner_step, net.joiner_inputs(), _joiner_examples(options, weights)),
+    }
+    for role, (function, inputs, examples) in graphs.items():
+        graph = Graph(functools.partial(function, weights), inputs)
+        (options.output / f"{role}_float32.tflite").write_bytes(convert_float(graph))
+        (options.output / f"{role}_int8.tflite").write_bytes(convert_int8(graph, examples))
+    entries = [
+        graph_entry("encoder", ["features"], "encoding", list(stream_network.state_shapes())),
+        graph_entry("predictor", ["token"], "prediction", list(net.STATES)),
+        graph_entry("joiner", ["encoding", "prediction"], "log_probs", []),
+    ]
+    write_card(options.output, asr_card(NAME, "streaming_transducer", dict(_FRAMING), entries))
+
+
+def measure(options: Options) -> None:
+    """Measures both variants and writes the figures into the card."""
+    card = read_card(options.output)
+    quality = {}
+    for variant in ("float32", "int8"):
+        figures = evaluate(options.output, variant, options.cache, options.shared)
+        print(variant, figures, flush=True)
+        delay = int(figures.pop("delay_samples"))
+        if variant == "float32":
+            card["framing"]["delay_samples"] = delay
+        quality[variant] = dict(figures)
+    write_card(options.output, card | {"quality": quality})
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The command."""
+    run_command(NAME, __doc__, Steps(train, export, measure), argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Voice: from what the engine says about a session to results and clean audio. Knows no Beam."""
+
+import numpy as np
+
+from model_runtime.decode import encode_linear16
+from model_runtime.engine import SpeechEngine
+from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
+from transforms.result import Heard, Result, event_to_result, samples_to_ms, session_end
+from transforms.session_book import SessionBook
+from transforms.session_config import OutputConfig
+from transforms.stream_records import EnhancedChunk, SpokenUtterance
+
+# Well below the 1 MiB that brokers accept in one record.
+_ENHANCED_SAMPLES = 131_072
+
+
+class Voice:
+    """Collects the results and the clean audio of one session, as far as the configuration wants them."""
+
+    def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str) -> None:
+        self.results: list[Result] = []
+        self.enhanced: list[EnhancedChunk] = []
+        # Utterances that are to be transcribed elsewhere, and the audio of the one under way.
+        self.utterances: list[SpokenUtterance] = []
+        self.continues = False
+        self.audio = b""
+        # Whether the utterance that was under way before is over.
+        self.audio_over = False
+        self._engine = engine
+        self._output = output
+        self._session = session
+
+    def say(self, book: SessionBook, events: list[Event]) -> None:
+        """Takes the engine's events."""
+        if not events:
+            return
+        heard, made_by = book.heard(self._session), self._engine.made_by()
+        self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
+        for event in events:
+            match event:
+                case UtteranceAudio():
+                    self.audio += event.pcm
+                case Utterance():
+                    self._hand_on(event, heard)
+                case Partial() if not self._output.partials:
+                    continue
+                case SpeechBegin() | SpeechEnd() if not self._output.segments:
+                    continue
+            result = event_to_result(event, heard, made_by)
+            if result is not None:
+                self.results.append(result)
+
+    def end(self, book: SessionBook, reason: str) -> None:
+        """Says that the session has ended, and why."""
+        ended = session_end(book.heard(self._session), self._engine.made_by(), reason)
+        if self.utterances:
+            # The end of a session is said after its last final.
+            self.utterances[-1].then.append(ended)
+        else:
+            self.results.append(ended)
+        self.audio, self.audio_over = b"", True
+        if self._output.enhanced:
+            self._send(book, book.samples, b"", end_of_stream=True)
+
+    def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
+        if not self.utterances:
+            self.continues = not self.audio_over
+        self.utterances.append(SpokenUtterance(utterance, self.audio, heard, []))
+        self.audio, self.audio_over = b"", True
+
+    def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
+        """Sends what has been cleaned (it follows on, event by event) as one record: each record has its cost."""
+        if not self._output.enhanced or not events:
+            return
+        samples = np.frombuffer(b"".join([event.pcm for event in events]), "<f4")
+        for start in range(0, len(samples), _ENHANCED_SAMPLES):
+            piece = samples[start : start + _ENHANCED_SAMPLES]
+            self._send(book, events[0].start_samples + start, encode_linear16(piece))
+
+    def _send(self, book: SessionBook, start: int, payload: bytes, end_of_stream: bool = False) -> None:
+        event_ms = book.first_event_ms + samples_to_ms(start, book.sample_rate_hz)
+        self.enhanced.append(
+            EnhancedChunk(self._session, book.enhanced_chunks, book.sample_rate_hz, end_of_stream, payload, event_ms)
+        )
+        book.enhanced_chunks += 1

@@ -1,0 +1,57 @@
+"""TranscribeUtterances: the words of utterances that have been heard to their end, apart from their sessions."""
+
+from collections.abc import Iterator
+
+import apache_beam as beam
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.shared import Shared
+from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import WindowedValue
+
+from model_runtime.devices import RouteConfig
+from transforms.engine_handle import _EngineFn
+from transforms.result import Result, event_to_result
+from transforms.stream_records import SpokenUtterance
+
+# Rows of a batch, at most; a bundle of a live job holds few.
+_MOST_UTTERANCES = 8
+
+
+class TranscribeUtterances(beam.PTransform):
+    """Takes SpokenUtterance; gives the Result of each final, and then what had to wait for it.
+
+    It is a stage of its own, behind a shuffle: a long transcription holds up no session's next chunk. The finals are
+    those that the session's own engine would have said.
+    """
+
+    def __init__(self, recipe: str, route: RouteConfig, shared: Shared) -> None:
+        """Takes the handle of the engine that hears the sessions, which is used here as well."""
+        super().__init__()
+        self._fn = _TranscribeFn(recipe, route, defer=True, shared=shared)
+
+    def expand(self, utterances: beam.PCollection) -> beam.PCollection:
+        return utterances | "Apart" >> beam.Reshuffle() | "Transcribe" >> beam.ParDo(self._fn)
+
+
+class _TranscribeFn(_EngineFn):
+    def start_bundle(self) -> None:
+        self._waiting: list[tuple[SpokenUtterance, Timestamp]] = []
+
+    def process(self, spoken: SpokenUtterance, time: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Result]:
+        self._waiting.append((spoken, time))
+        if len(self._waiting) >= _MOST_UTTERANCES:
+            yield from (result for result, _ in self._transcribe())
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for result, time in self._transcribe():
+            yield WindowedValue(result, time, (GlobalWindow(),))
+
+    def _transcribe(self) -> Iterator[tuple[Result, Timestamp]]:
+        waiting, self._waiting = self._waiting, []
+        finals = self.engine.transcribe([(spoken.utterance, spoken.pcm) for spoken, _ in waiting]) if waiting else []
+        for final, (spoken, time) in zip(finals, waiting, strict=True):
+            result = event_to_result(final, spoken.heard, self.engine.made_by())
+            if result is not None:
+                yield result, time
+            for later in spoken.then:
+                yield later, time
