@@ -73,7 +73,8 @@ def _tiles(record: RunRecord) -> str:
         ("from earlier runs", f"{record.reused:,}", "rows taken over"),
     ]
     if record.padding_share is not None:
-        tiles.append(("padding", f"{100 * record.padding_share:.1f} %", "of what full-context models computed"))
+        rows = f"batches of {record.batch_rows:.1f} rows" if record.batch_rows else ""
+        tiles.append(("padding", f"{100 * record.padding_share:.1f} %", rows))
     if record.quarantined or record.worker_restarts:
         tiles.append(("quarantined", f"{record.quarantined:,}", f"{record.worker_restarts:,} restarts of a worker"))
     cells = "\n".join(

@@ -16,6 +16,7 @@ import yaml
 from apache_beam.internal import cloudpickle_pickler
 
 from model_runtime import Audio, Enhanced, Event, Final, MadeBy, ModelError, SpeechEnd, SpeechEngine, Word
+from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, build, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class _Counting:
     """Says how many samples a clip has, and gives them back as the clean audio."""
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         return [self._events(clip) for clip in clips]
 
     def made_by(self) -> MadeBy:

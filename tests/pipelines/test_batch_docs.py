@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from model_runtime import Audio, Event, MadeBy, SpeechEngine
+from model_runtime.calls import CallTally
 from pipelines import evaluate
 from pipelines.batch import BatchConfig, main
 from pipelines.configuration import load_config
@@ -31,7 +32,7 @@ IN_PROCESS = [command for command in COMMANDS if "multi_processing" not in comma
 
 
 class _Silent:
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         return [[] for _ in clips]
 
     def made_by(self) -> MadeBy:
