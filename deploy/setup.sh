@@ -15,7 +15,7 @@ python="${PYTHON:-python3}"
 say() { echo "setup.sh: $*" >&2; }
 
 case "$kind" in
-  litert) venv="$root/.venv" constraints="$root/constraints.txt" extras="litert,test,lint" ;;
+  litert) venv="$root/.venv" constraints="$root/constraints.txt" extras="litert,test,lint,evaluate" ;;
   tflite-runtime) venv="$root/.venv-tflite-runtime" constraints="$root/constraints-tflite-runtime.txt" extras="tflite-runtime,test" ;;
   training) venv="$root/.venv-training" constraints="$root/constraints-training.txt" extras="litert,test,training" ;;
   *) say "the kind must be litert, tflite-runtime or training, got $kind"; exit 2 ;;

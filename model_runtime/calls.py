@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 States = tuple[np.ndarray, ...]
@@ -22,11 +23,41 @@ class Kernel(Protocol):
 
 
 class Call(NamedTuple):
-    """A request of one row to a kernel; rows of equal `kernel` and `shape` can share a batch."""
+    """A request of one row to a kernel; rows of equal `kernel` and `shape` can share a batch.
+
+    samples, padding: samples in the row and how many of them only fill it up, where a row is filled up to a length that
+    others have too.
+    """
 
     kernel: Kernel
     shape: Hashable
     row: tuple[Any, ...]
+    samples: int = 0
+    padding: int = 0
+
+
+class CallTally(msgspec.Struct):
+    """What was asked of kernels; it grows. samples, padding: of rows that are filled up to a length."""
+
+    calls: int = 0
+    rows: int = 0
+    samples: int = 0
+    padding: int = 0
+
+    def count(self, batch: Sequence[Call]) -> None:
+        """Counts one call of a kernel."""
+        self.calls += 1
+        self.rows += len(batch)
+        if batch[0].samples:
+            self.samples += sum(call.samples for call in batch)
+            self.padding += sum(call.padding for call in batch)
+
+    def add(self, other: "CallTally") -> None:
+        """Counts what another tally has."""
+        self.calls += other.calls
+        self.rows += other.rows
+        self.samples += other.samples
+        self.padding += other.padding
 
 
 T = TypeVar("T")
@@ -45,7 +76,9 @@ def drive(steps: Steps[T]) -> T:
         return result
 
 
-def drive_in_lock_step(sessions: Sequence[Callable[[], Steps[T]]], batch_size: int) -> list[T]:
+def drive_in_lock_step(
+    sessions: Sequence[Callable[[], Steps[T]]], batch_size: int, tally: CallTally | None = None
+) -> list[T]:
     """Runs many sessions side by side, in batches of at most `batch_size` rows; results in the order of `sessions`.
 
     Three batches' worth of sessions are under way at a time, so that the kernel with the longest queue can nearly
@@ -72,6 +105,8 @@ def drive_in_lock_step(sessions: Sequence[Callable[[], Steps[T]]], batch_size: i
             return [results[index] for index in range(len(sessions))]
         queue = max(waiting.values(), key=len)
         batch = [queue.popleft() for _ in range(min(batch_size, len(queue)))]
+        if tally is not None:
+            tally.count([call for _, _, call in batch])
         outputs = batch[0][2].kernel.run([call.row for _, _, call in batch])
         for (index, steps, _), output in zip(batch, outputs, strict=True):
             under_way -= not resume(index, steps, output)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from model_runtime.assembly import Assembly, assemble
 from model_runtime.audio import Audio, check_samples
-from model_runtime.calls import Steps, drive, drive_in_lock_step
+from model_runtime.calls import CallTally, Steps, drive, drive_in_lock_step
 from model_runtime.continuous_listener import ContinuousListenerState
 from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
@@ -114,15 +114,18 @@ class SpeechEngine:
         """Ends a session: flushes what the models still hold, so that nothing that was said is lost."""
         return drive(self._finish(state))
 
-    def run(self, clips: Sequence[Audio | np.ndarray], batch_size: int = 16) -> list[list[Event]]:
+    def run(
+        self, clips: Sequence[Audio | np.ndarray], batch_size: int = 16, tally: CallTally | None = None
+    ) -> list[list[Event]]:
         """Gives the events of whole clips, in order; the same events as `step` and `finish`, in real batches.
 
         Args:
             clips: audio of any rates, or float32 [n] at the models' rate.
             batch_size: rows in one call of a model, at most.
+            tally: counts the calls.
         """
         sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
-        return drive_in_lock_step(sessions, batch_size)
+        return drive_in_lock_step(sessions, batch_size, tally)
 
     def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:
         """Gives the Finals that a deferring engine owes, in order.

@@ -40,7 +40,7 @@ class CtcTranscriber:
         samples = max(multiple, -(-len(audio) // multiple) * multiple)
         padded = np.zeros(framing.context_samples + samples, np.float32)
         padded[framing.context_samples : framing.context_samples + len(audio)] = audio
-        log_probs = yield Call(self._kernel, samples, (padded,))
+        log_probs = yield Call(self._kernel, samples, (padded,), samples, samples - len(audio))
         tokens = self._decoder.finish(self._decoder.advance(START, log_probs))
         return self._times.text(tokens), self._times.words(tokens, start, start + len(audio))
 

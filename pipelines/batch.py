@@ -20,6 +20,7 @@ from model_runtime.recipe import load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.report import ReportConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import end_idle
 from transforms.infer_parts import InferParts
@@ -57,6 +58,7 @@ class BatchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     results: ResultsConfig = ResultsConfig()
     enhanced: EnhancedConfig = EnhancedConfig()
     subtitles: SubtitlesConfig = SubtitlesConfig()
+    report: ReportConfig = ReportConfig()
 
 
 def build(
@@ -135,7 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return str(pipeline.run().wait_until_finish())
 
         order, rows = infer.order, sum(part.rows for part in parts)
-        job = Job(Path(order.output), RunJournal(order.journal), rows, len(parts), order.max_errors, config)
+        job = Job(
+            Path(order.output), RunJournal(order.journal), rows, len(parts), order.max_errors, config.report, config
+        )
         try:
             return run_job(job, execute)
         finally:

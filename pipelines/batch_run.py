@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from model_runtime.errors import ConfigError
 from pipelines.command_line import EXIT_CONFIGURATION
+from pipelines.report import ReportConfig, write_report
 from pipelines.run_record import RunRecord, new_record, read_record, write_record
 from transforms.part_file import FOLDER, keep_parts, read_header, remove_unfinished
 from transforms.run_journal import JournalReader, RunJournal
@@ -37,6 +38,7 @@ class Job(NamedTuple):
     rows: int
     parts: int
     max_errors: int
+    report: ReportConfig
     config: msgspec.Struct
 
 
@@ -105,6 +107,8 @@ def _conclude(job: Job, record: RunRecord, state: str, wall_s: float) -> int:
         # Rows that are no longer in the input.
         keep_parts(folder, reader.parts.values())
     write_record(record, job.output)
+    if job.report.write:
+        write_report(job.output, record, [reader.parts[number] for number in sorted(reader.parts)], job.report)
     if record.message:
         print(f"error: {record.message}", file=sys.stderr)
     if record.reasons:

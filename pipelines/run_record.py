@@ -23,8 +23,9 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     rows_in: rows of the input; rows = results + errors is what stands in the result files; reused: rows taken over
     from earlier runs; retriable: errors that the next run tries again; new_audio_s: audio that this run worked on;
-    real_time_factor: wall_s / new_audio_s; padding_share: of what full-context models computed; reasons: rows by why
-    they are bad.
+    wait_s: how long models waited for audio to be read; batch_rows: rows in a call of a model, on average;
+    padding_share: of the samples that full-context models computed; real_time_factor: wall_s / new_audio_s; reasons:
+    rows by why they are bad.
     """
 
     state: State = "running"
@@ -46,6 +47,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     audio_s: float = 0.0
     new_audio_s: float = 0.0
     wait_s: float = 0.0
+    batch_rows: float | None = None
+    padding_share: float | None = None
     wall_s: float = 0.0
     real_time_factor: float | None = None
     reasons: dict[str, int] = {}
@@ -62,6 +65,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         self.audio_s, self.new_audio_s = tally.audio_ms / 1000, done.audio_ms / 1000
         self.reused, self.quarantined, self.worker_restarts = done.reused, done.quarantined, done.restarts
         self.wait_s = done.wait_ms / 1000
+        self.batch_rows = round(done.called_rows / done.calls, 2) if done.calls else None
+        self.padding_share = round(done.padding_samples / done.filled_samples, 4) if done.filled_samples else None
 
     def end(self, state: State, exit_code: int, wall_s: float) -> None:
         """Says how the run ended."""
@@ -76,8 +81,14 @@ class RunRecord(msgspec.Struct, kw_only=True):
         return (
             f"rows: {self.rows_in} = {self.results} results + {self.errors} errors ({self.reused} from earlier runs), "
             f"audio: {self.new_audio_s:.1f} s, wall: {self.wall_s:.1f} s, real-time factor: {factor}, "
-            f"devices: {devices}"
+            f"{self._batches()}devices: {devices}"
         )
+
+    def _batches(self) -> str:
+        if self.batch_rows is None:
+            return ""
+        padding = "" if self.padding_share is None else f", {100 * self.padding_share:.1f} % padding"
+        return f"batches: {self.batch_rows:.1f} rows{padding}, "
 
     def reason_table(self) -> str:
         """Gives the reasons of errors, the most frequent first, one a line."""

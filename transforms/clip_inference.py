@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from model_runtime.audio import Audio, check_samples
+from model_runtime.calls import CallTally
 from model_runtime.decode import decode_bytes, decode_file, encode_linear16
 from model_runtime.errors import AudioError, SpeechError
 from model_runtime.records import Enhanced, Event, Final, MadeBy, SpeechEnd, Word
@@ -55,7 +56,7 @@ class InferenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class Engine(Protocol):
     """What is needed of a SpeechEngine."""
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]: ...
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]: ...
 
     def made_by(self) -> MadeBy: ...
 
@@ -83,12 +84,16 @@ def infer_rows(
     config: InferenceConfig,
     keep_enhanced: bool = False,
     watch: Watch | None = None,
+    tally: CallTally | None = None,
 ) -> Iterator[ClipResult]:
     """Gives one result for every row, bad ones with their error. The order is not kept.
 
     Clips of like length share a batch; at most max_batch_s of audio (and one clip) is decoded at once.
+
+    Args:
+        tally: counts the calls of models.
     """
-    inference = _Inference(engine, config, keep_enhanced, watch or _NoWatch())
+    inference = _Inference(engine, config, keep_enhanced, watch or _NoWatch(), tally or CallTally())
     clips: list[_Clip] = []
     seconds = 0.0
     for row in rows:
@@ -111,6 +116,7 @@ class _Inference(NamedTuple):
     config: InferenceConfig
     keep_enhanced: bool
     watch: Watch
+    tally: CallTally
 
     def load(self, row: ClipRow) -> _Clip:
         self.watch.begin([row], 0.0)
@@ -121,7 +127,7 @@ class _Inference(NamedTuple):
         self.watch.begin([clip.row for clip in clips], sum(clip.audio.duration_s for clip in clips))
         audio = [clip.audio for clip in clips]
         try:
-            answers = self._patiently(lambda: self.engine.run(audio, self.config.batch_size))
+            answers = self._patiently(lambda: self.engine.run(audio, self.config.batch_size, self.tally))
         except SpeechError as error:
             if len(clips) == 1:
                 yield error_result(clips[0].row, error, self.engine.made_by())

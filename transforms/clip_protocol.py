@@ -8,6 +8,7 @@ from typing import IO
 
 import msgspec
 
+from model_runtime.calls import CallTally
 from model_runtime.devices import RouteConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.records import ClipResult, ClipRow
@@ -52,9 +53,10 @@ class Answer(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """All rows are answered. wait_ms: how long the models waited for audio to be read."""
+    """All rows are answered. wait_ms: how long the models waited for audio to be read; calls: those of models."""
 
     wait_ms: int
+    calls: CallTally
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

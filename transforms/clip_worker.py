@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
+from model_runtime.calls import CallTally
 from model_runtime.errors import SpeechError
 from transforms.clip_inference import Engine, infer_rows
 from transforms.clip_protocol import (
@@ -63,11 +64,11 @@ def serve(commands: BinaryIO, output: BinaryIO) -> None:
     write_frame(output, Ready())
     while True:
         rows = read_rows(commands)
-        watch = _Watch(output, rows)
-        for result in infer_rows(engine, rows, settings.config, settings.keep_enhanced, watch):
+        watch, tally = _Watch(output, rows), CallTally()
+        for result in infer_rows(engine, rows, settings.config, settings.keep_enhanced, watch, tally):
             write_frame(output, Answer(watch.index(result.source, result.row), result))
             watch.answered()
-        write_frame(output, Ended(round(1000 * watch.wait_s)))
+        write_frame(output, Ended(round(1000 * watch.wait_s), tally))
 
 
 def _load(settings: Settings) -> Engine:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from model_runtime.calls import CallTally
 from model_runtime.errors import WorkerError
 from model_runtime.records import MadeBy
 from transforms.clip_inference import error_result
@@ -15,6 +16,8 @@ from transforms.records import ClipResult, ClipRow
 
 # The first death may be a neighbour's fault or bad luck; the second one, alone in the process, is the row's own.
 _DEATHS = 2
+# So many rows put apart before any was answered: that is no matter of rows.
+_HOPELESS = 8
 _NOBODY = MadeBy("", "")
 
 _idle: dict[bytes, list[ClipProcess]] = {}
@@ -27,6 +30,7 @@ class Effort(msgspec.Struct):
     wait_ms: int = 0
     restarts: int = 0
     quarantined: int = 0
+    calls: CallTally = msgspec.field(default_factory=CallTally)
 
 
 class ClipWorkers:
@@ -35,6 +39,8 @@ class ClipWorkers:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._process: ClipProcess | None = None
+        self._answered = False
+        self._put_apart = 0
 
     def start(self) -> None:
         """Makes sure that the models are loaded.
@@ -49,6 +55,7 @@ class ClipWorkers:
 
         Raises:
             SpeechError: the models cannot be loaded.
+            WorkerError: the process dies of every row.
         """
         deaths: Counter[int] = Counter()
         groups = deque([list(range(len(rows)))])
@@ -60,9 +67,11 @@ class ClipWorkers:
                 match said:
                     case Answer(place, result):
                         del left[group[place]]
+                        self._answered = True
                         yield result
-                    case Ended(wait_ms):
+                    case Ended(wait_ms, calls):
                         effort.wait_ms += wait_ms
+                        effort.calls.add(calls)
                     case Death():
                         death = said
             if death is None:
@@ -74,6 +83,9 @@ class ClipWorkers:
             guilty = [index for index in suspects if deaths[index] >= _DEATHS]
             for index in guilty:
                 effort.quarantined += 1
+                self._put_apart += 1
+                if not self._answered and self._put_apart >= _HOPELESS:
+                    raise WorkerError(f"the process that runs the models {death.cause}, whatever the row")
                 yield _quarantined(rows[index], death.cause)
             innocent = [index for index in left if index not in suspects]
             groups.extend([innocent] if innocent else [])

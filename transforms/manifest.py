@@ -8,6 +8,7 @@ import msgspec
 
 from model_runtime.audio_sniff import describe_bytes
 from transforms.records import MANIFEST, ClipRow, Slice, Source
+from transforms.text_lines import LineRun, read_lines, split_lines
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
@@ -28,7 +29,10 @@ def split_manifest(source: Source, rows_per_slice: int) -> list[Slice]:
             return [_array_slice(source)]
         if start and not start.startswith(b"{") and not describe_bytes(head).startswith(("of an unknown", "text")):
             return [_refused(source, f"{source.path}: is no manifest of JSON lines: it is {describe_bytes(head)}")]
-        return list(_line_slices(source, rows_per_slice))
+        return [
+            Slice(source.position, MANIFEST, [source.path], run.first, run.rows, run.offset_bytes)
+            for run in split_lines(source.path, rows_per_slice)
+        ]
     except OSError as error:
         return [_refused(source, f"{source.path}: cannot be read: {error.strerror or error}")]
 
@@ -40,35 +44,11 @@ def read_manifest(part: Slice) -> Iterator[ClipRow]:
         for number, item in enumerate(_read_array(path), 1):
             yield _row(part.source, path, number, f"{path} item {number}", item)
         return
-    with open(path, "rb") as file:
-        file.seek(part.offset_bytes)
-        number, left = part.first_row, part.rows
-        while left:
-            text = file.readline()
-            if not text:
-                # Somebody has cut it short since it was split; every row still has its answer.
-                yield _bad_row(part.source, path, number, f"{path} line {number}: has gone while the job ran")
-                left -= 1
-            elif text.strip(_BLANK):
-                yield _line_row(part.source, path, number, text)
-                left -= 1
-            number += 1
-
-
-def _line_slices(source: Source, rows_per_slice: int) -> Iterator[Slice]:
-    with open(source.path, "rb") as file:
-        at = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
-        file.seek(at)
-        first, start, rows = 1, at, 0
-        for number, text in enumerate(file, 1):
-            if text.strip(_BLANK):
-                if rows == rows_per_slice:
-                    yield Slice(source.position, MANIFEST, [source.path], first, rows, start)
-                    first, start, rows = number, at, 0
-                rows += 1
-            at += len(text)
-        if rows:
-            yield Slice(source.position, MANIFEST, [source.path], first, rows, start)
+    for number, text in read_lines(path, LineRun(part.first_row, part.rows, part.offset_bytes)):
+        if text is None:
+            yield _bad_row(part.source, path, number, f"{path} line {number}: has gone while the job ran")
+        else:
+            yield _line_row(part.source, path, number, text)
 
 
 def _array_slice(source: Source) -> Slice:

@@ -70,7 +70,7 @@ class EngineRunner:
 
     def run(self, rows: Sequence[ClipRow], effort: Effort) -> Iterator[ClipResult]:
         """Gives one result for every row."""
-        return infer_rows(self._engine, rows, self._order.inference, self._order.enhanced.write)
+        return infer_rows(self._engine, rows, self._order.inference, self._order.enhanced.write, tally=effort.calls)
 
 
 def make_parts(slices: Sequence[Slice], rows_per_part: int, least_parts: int = 0) -> list[Part]:
@@ -159,7 +159,21 @@ class PartWork:
             place = result.source, result.row
             rows[place] = FinishedRow(keys[place], to_line(result, self._order.enhanced.write))
             yield result
-        self._journal.add(Done(len(hand), errors, 0, audio_ms, effort.quarantined, effort.restarts, effort.wait_ms))
+        calls = effort.calls
+        self._journal.add(
+            Done(
+                rows=len(hand),
+                errors=errors,
+                audio_ms=audio_ms,
+                quarantined=effort.quarantined,
+                restarts=effort.restarts,
+                wait_ms=effort.wait_ms,
+                calls=calls.calls,
+                called_rows=calls.rows,
+                filled_samples=calls.samples,
+                padding_samples=calls.padding,
+            )
+        )
         return errors
 
     def _commit(self, rows: Sequence[FinishedRow]) -> tuple[str, Tally]:

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from transforms.kaldi import read_kaldi, split_kaldi
 from transforms.manifest import read_manifest, split_manifest
 from transforms.parquet_rows import read_parquet, split_parquet
 from transforms.reading_config import ReadingConfig
-from transforms.records import AUDIO, MANIFEST, PARQUET, ClipRow, Slice, Source
+from transforms.records import AUDIO, KALDI, MANIFEST, PARQUET, ClipRow, Slice, Source
 
 
 def split_sources(sources: Sequence[Source], rows_per_slice: int) -> list[Slice]:
@@ -23,6 +24,8 @@ def split_sources(sources: Sequence[Source], rows_per_slice: int) -> list[Slice]
             slices += split_manifest(source, rows_per_slice)
         elif source.kind == PARQUET:
             slices += split_parquet(source, rows_per_slice)
+        elif source.kind == KALDI:
+            slices += split_kaldi(source, rows_per_slice)
         else:
             _add_audio_file(slices, source, rows_per_slice)
     return slices
@@ -37,6 +40,8 @@ def read_slice(part: Slice, config: ReadingConfig) -> Iterator[ClipRow]:
         yield from read_manifest(part)
     elif part.kind == PARQUET:
         yield from read_parquet(part, config)
+    elif part.kind == KALDI:
+        yield from read_kaldi(part)
     else:
         for index, audio in enumerate(part.paths):
             columns = msgspec.json.encode({"audio_filepath": audio})

@@ -7,10 +7,11 @@ from model_runtime.records import Word
 AUDIO = "audio"
 MANIFEST = "manifest"
 PARQUET = "parquet"
+KALDI = "kaldi"
 
 
 class Source(NamedTuple):
-    """One input file. position: its place in the input's order; kind: audio, manifest or parquet."""
+    """One input file. position: its place in the input's order; kind: audio, manifest, parquet or kaldi."""
 
     position: int
     path: str

@@ -41,13 +41,29 @@ def to_line(result: ClipResult, with_enhanced: bool) -> bytes:
 def to_ctm(line: bytes) -> str:
     """Gives the words of one result as lines of NIST CTM: file, channel, begin, duration (s), word, confidence.
 
-    The file is the audio's name without folder and ending; CTM knows no blanks in it.
+    The file is the audio's name without folder and ending.
     """
     row = msgspec.json.decode(line)
-    path = str(row.get("audio_filepath") or row.get("audio_filename") or f"{row['source_file']}#{row['source_row']}")
-    name = "_".join(os.path.splitext(os.path.basename(path))[0].split())
+    name = _recording(row)
     return "".join(
         f"{name} 1 {word['start_ms'] / 1000:.3f} {(word['end_ms'] - word['start_ms']) / 1000:.3f} "
         f"{word['text']} {word['confidence']:.4f}\n"
         for word in row["words"]
     )
+
+
+def to_rttm(line: bytes) -> str:
+    """Gives the speech of one result as lines of NIST RTTM: one SPEAKER called `speech` for each segment."""
+    row = msgspec.json.decode(line)
+    name = _recording(row)
+    return "".join(
+        f"SPEAKER {name} 1 {segment['start_ms'] / 1000:.3f} {(segment['end_ms'] - segment['start_ms']) / 1000:.3f} "
+        "<NA> <NA> speech <NA> <NA>\n"
+        for segment in row["segments"]
+    )
+
+
+def _recording(row: dict[str, Any]) -> str:
+    """The name without folder and ending; neither format knows blanks in it. Kaldi's utterance has its own."""
+    path = str(row.get("audio_filepath") or row.get("audio_filename") or f"{row['source_file']}#{row['source_row']}")
+    return "_".join(str(row.get("utterance") or os.path.splitext(os.path.basename(path))[0]).split())

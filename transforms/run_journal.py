@@ -11,9 +11,9 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
 
     rows, errors: also those taken over from earlier runs; reused: those alone; audio_ms: of the rows that were done
     anew; quarantined: rows that killed their worker; restarts: workers that had to be started again; wait_ms: how long
-    the models waited for audio; called_rows, call_capacity: rows in the models' calls, and how many would have fitted;
-    speech_samples, padding_samples: what full-context models computed, and how much of it was padding; part: the part
-    that is finished with this entry, and its number.
+    the models waited for audio; calls, called_rows: of models, and the rows in them; filled_samples, padding_samples:
+    in rows that are filled up to a length, and how many of them only fill; number, part: the part that is finished
+    with this entry.
     """
 
     rows: int = 0
@@ -23,9 +23,9 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
     quarantined: int = 0
     restarts: int = 0
     wait_ms: int = 0
+    calls: int = 0
     called_rows: int = 0
-    call_capacity: int = 0
-    speech_samples: int = 0
+    filled_samples: int = 0
     padding_samples: int = 0
     number: int = -1
     part: str = ""

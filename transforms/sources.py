@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_runtime.errors import ConfigError
-from transforms.records import AUDIO, MANIFEST, PARQUET, Source
+from transforms.records import AUDIO, KALDI, MANIFEST, PARQUET, Source
 
 _KINDS = {
     **dict.fromkeys((".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".w64", ".rf64"), AUDIO),
     **dict.fromkeys((".jsonl", ".ndjson", ".json", ".manifest"), MANIFEST),
     **dict.fromkeys((".parquet", ".pq"), PARQUET),
+    ".scp": KALDI,
 }
 
 

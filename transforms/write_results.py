@@ -13,26 +13,29 @@ import transforms.coders  # noqa: F401  (registers the records' coders)
 from transforms.atomic_file import atomic_path
 from transforms.part_file import FOLDER, read_part
 from transforms.records import PartDone, PartRange, Shard
-from transforms.result_lines import to_ctm
+from transforms.result_lines import to_ctm, to_rttm
 from transforms.result_table import write_table
 
 _FORMS: dict[str, Callable[[bytes], bytes]] = {
     "jsonl": lambda line: line + b"\n",
     "ctm": lambda line: to_ctm(line).encode(),
+    "rttm": lambda line: to_rttm(line).encode(),
 }
 
 
 class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How results are written."""
 
-    formats: tuple[Literal["jsonl", "parquet", "ctm"], ...] = ("jsonl", "parquet")  # ctm has the words alone
+    formats: tuple[Literal["jsonl", "parquet", "ctm", "rttm"], ...] = ("jsonl", "parquet")  # ctm: words, rttm: speech
     name: Annotated[str, Meta(min_length=1)] = "results"  # of the files, without ending
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; the rows keep the input's order over all
     rows_per_part: Annotated[int, Meta(ge=1, le=100_000)] = 256  # rows that are committed together; a crash costs these
 
     def __post_init__(self) -> None:
         if not self.formats or len(set(self.formats)) != len(self.formats):
-            raise ValueError(f"formats must name jsonl, parquet, ctm or several, none twice, got {list(self.formats)}")
+            raise ValueError(
+                f"formats must name jsonl, parquet, ctm, rttm or several, none twice, got {list(self.formats)}"
+            )
         if os.path.basename(self.name) != self.name or self.name.startswith("."):
             raise ValueError(f"name must be a plain file name, got {self.name!r}")
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from model_runtime.calls import Call, Steps, drive, drive_in_lock_step, split_states, stack, stack_states
+from model_runtime.calls import Call, CallTally, Steps, drive, drive_in_lock_step, split_states, stack, stack_states
 
 
 class Doubler:
@@ -56,6 +56,20 @@ def test_calls_of_other_shapes_do_not_share_a_batch() -> None:
 
     assert drive_in_lock_step([partial(shaped, shape) for shape in (1, 2, 1, 2, 1)], 8) == [2, 4, 2, 4, 2]
     assert sorted(kernel.batches) == [2, 3]
+
+
+def test_tally_counts_calls_rows_and_what_only_fills_them() -> None:
+    kernel = Doubler()
+
+    def filled(samples: int) -> Steps[int]:
+        value: int = yield Call(kernel, None, (samples,))
+        return (yield Call(kernel, 100, (value,), 100, 100 - samples))
+
+    tally = CallTally()
+    drive_in_lock_step([partial(filled, samples) for samples in (90, 80, 60)], 2, tally)
+    assert tally == CallTally(len(kernel.batches), 6, 300, 70)
+    tally.add(CallTally(1, 2, 3, 4))
+    assert tally == CallTally(len(kernel.batches) + 1, 8, 303, 74)
 
 
 def test_no_sessions_give_no_results() -> None:

@@ -16,6 +16,7 @@ import yaml
 from apache_beam.internal import cloudpickle_pickler
 
 from model_runtime import Audio, Enhanced, Event, Final, MadeBy, ModelError, SpeechEnd, SpeechEngine, Word
+from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, build, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class _Counting:
     """Says how many samples a clip has, and gives them back as the clean audio."""
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         return [self._events(clip) for clip in clips]
 
     def made_by(self) -> MadeBy:
@@ -143,17 +144,20 @@ def test_clean_audio_is_written_and_named_in_the_row(tmp_path: Path) -> None:
 
 def test_subtitles_and_ctm_are_written_on_request(tmp_path: Path) -> None:
     _write_clips(tmp_path, 1600)
-    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "subtitles.formats=[srt]", "results.formats=[ctm]") == 0
+    assert _run(tmp_path, str(tmp_path / "clip1600.wav"), "subtitles.formats=[srt]", "results.formats=[ctm, rttm]") == 0
     (path,) = (tmp_path / "out" / "subtitles").iterdir()
     assert path.read_text() == "1\n00:00:00,000 --> 00:00:00,100\n1600\n"
     assert (tmp_path / "out" / "results.ctm").read_text() == "clip1600 1 0.000 0.100 1600 0.5000\n"
+    assert (
+        tmp_path / "out" / "results.rttm"
+    ).read_text() == "SPEAKER clip1600 1 0.000 0.100 <NA> <NA> speech <NA> <NA>\n"
 
 
 def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Path) -> None:
     _write_clips(tmp_path, 1600)
     for _ in range(2):
         assert _run(tmp_path, str(tmp_path / "clip1600.wav")) == 0
-    names = [".lock", ".parts", "results.jsonl", "results.parquet", "run.json"]
+    names = [".lock", ".parts", "report.html", "results.jsonl", "results.parquet", "run.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
     assert len(list((tmp_path / "out" / ".parts").iterdir())) == len(_rows(tmp_path)) == 1
 
@@ -166,7 +170,7 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
         (["recipe=segment", "enhanced.write=true"], "error: enhanced.write needs a recipe that emits clean audio"),
         (
             ["results.formats=[]"],
-            "error: configuration: results.formats must name jsonl, parquet, ctm or several, none twice, got []",
+            "error: configuration: results.formats must name jsonl, parquet, ctm, rttm or several, none twice, got []",
         ),
         (["results.name=../x"], "error: configuration: results.name must be a plain file name, got '../x'"),
     ],

@@ -13,18 +13,26 @@ import pytest
 import soundfile
 
 from model_runtime import Audio, Event, MadeBy, SpeechEngine
+from model_runtime.calls import CallTally
+from pipelines import evaluate
 from pipelines.batch import BatchConfig, main
 from pipelines.configuration import load_config
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "batch.md").read_text(encoding="utf-8")
-COMMANDS = [line for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
+COMMANDS = [
+    line
+    for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+    for line in block.splitlines()
+    if "pipelines.batch" in line
+]
+EVALUATE = re.findall(r"^python -m pipelines.evaluate .*$", TEXT, re.MULTILINE)
 # Worker processes do not have the stand-in; test_batch_installed.py runs them.
 IN_PROCESS = [command for command in COMMANDS if "multi_processing" not in command]
 
 
 class _Silent:
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         return [[] for _ in clips]
 
     def made_by(self) -> MadeBy:
@@ -56,6 +64,13 @@ def test_command_ends_well_and_writes_results(folder: Path, command: str) -> Non
     assert main([*arguments, "--set", "inference.isolate=false"]) == 0
     rows = [json.loads(line) for line in (folder / "out" / "results.jsonl").read_text().splitlines()]
     assert {(row["error"], row["duration"]) for row in rows} == {("", 0.1)}
+
+
+def test_measuring_commands_end_well(folder: Path) -> None:
+    pytest.importorskip("jiwer")
+    assert main(["--set", "input=calls", "--set", "output=out", "--set", "inference.isolate=false"]) == 0
+    (folder / "streaming.jsonl").write_bytes((folder / "out" / "results.jsonl").read_bytes())
+    assert [evaluate.main(shlex.split(command)[3:]) for command in EVALUATE] == [0, 0]
 
 
 def test_every_field_that_the_page_names_is_one() -> None:

@@ -79,6 +79,7 @@ def test_record_says_what_the_run_did(clips: Path, tmp_path: Path) -> None:
         assert record is not None
         assert (record.state, record.exit_code, record.reused) == ("done", 0, reused)
         assert (record.rows_in, record.results, record.errors) == (CLIPS, CLIPS - 1, 1)
+    assert (record.batch_rows, record.padding_share) == (None, None)
     assert record.reasons == {"AudioError: not decodable (Format not recognised.): it is an HTML page": 1}
     assert (record.new_audio_s, record.real_time_factor) == (0.0, None)
     audio_s = sum(1 + 0.05 * number for number in range(CLIPS) if number != 7)

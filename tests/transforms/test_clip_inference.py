@@ -9,6 +9,7 @@ import pytest
 import soundfile
 
 from model_runtime import Audio, AudioError, DeviceError, Enhanced, Event, Final, MadeBy, SpeechEnd, Word
+from model_runtime.calls import CallTally
 from transforms.clip_inference import InferenceConfig, clip_result, infer_rows, load_clip
 from transforms.records import ClipResult, ClipRow, Segment
 
@@ -22,7 +23,7 @@ class _Recorder:
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         sizes = [len(clip.samples) for clip in clips]
         self.calls.append(sizes)
         if 666 in sizes:
@@ -133,11 +134,11 @@ class _Busy(_Recorder):
         super().__init__()
         self.refusals = refusals
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         self.refusals -= 1
         if self.refusals >= 0:
             raise DeviceError("the npu is busy")
-        return super().run(clips, batch_size)
+        return super().run(clips, batch_size, tally)
 
 
 @pytest.mark.parametrize(("refusals", "text", "error"), [(2, "100", ""), (3, "", "the npu is busy")])

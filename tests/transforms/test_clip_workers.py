@@ -21,7 +21,8 @@ from model_runtime.errors import ModelError
 from model_runtime.records import Final, MadeBy
 
 class Engine:
-    def run(self, clips, batch_size):
+    def run(self, clips, batch_size, tally):
+        tally.calls += 1
         sizes = [len(clip.samples) for clip in clips]
         print("libraries print to stdout")
         if 11 in sizes: os.kill(os.getpid(), signal.SIGSEGV)
@@ -134,3 +135,15 @@ def test_engine_that_cannot_be_loaded_says_what_it_says_here(calls: Path) -> Non
 def test_engine_that_dies_at_load_is_an_error_of_the_job(calls: Path) -> None:
     with pytest.raises(WorkerError, match=r"^the process that loads the models was killed by SIGILL$"):
         _workers("dies").start()
+
+
+def test_process_that_dies_of_every_row_is_an_error_of_the_job(calls: Path) -> None:
+    with pytest.raises(
+        WorkerError, match=r"^the process that runs the models ended with exit code 7, whatever the row$"
+    ):
+        list(_workers().run(_rows(*[13] * 9), Effort()))
+
+
+def test_calls_of_models_are_counted(calls: Path) -> None:
+    _, effort = _run(_workers(max_batch_s=1.0), 8000, 8000, 100)
+    assert effort.calls.calls == 3

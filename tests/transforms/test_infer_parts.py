@@ -13,6 +13,7 @@ from apache_beam.metrics import MetricsFilter
 from msgspec.structs import replace
 
 from model_runtime import Audio, Event, Final, MadeBy, SpeechEngine
+from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, find_parts, make_inference
 from transforms.clip_inference import InferenceConfig
 from transforms.infer_parts import METRICS, InferParts
@@ -27,7 +28,7 @@ class _Answering:
 
     loads = 0
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         return [[Final(0, 0, str(len(clip.samples)), (), 1.0, 0, 1)] for clip in clips]
 
     def made_by(self) -> MadeBy:

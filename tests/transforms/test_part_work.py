@@ -11,6 +11,7 @@ import pytest
 import soundfile
 
 from model_runtime.audio import Audio
+from model_runtime.calls import CallTally
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import DeviceError
 from model_runtime.records import Enhanced, Event, Final, MadeBy
@@ -34,7 +35,7 @@ class _Counting:
         self.had: list[int] = []
         self.failing = failing
 
-    def run(self, clips: Sequence[Audio], batch_size: int) -> list[list[Event]]:
+    def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         sizes = [len(clip.samples) for clip in clips]
         if self.failing and 666 in sizes:
             raise DeviceError("the npu is busy")
