@@ -23,6 +23,8 @@ def initialise(stream: Arrays, seed: int) -> Arrays:
     initialiser.min_gru("memory", _EMBEDDING, _MEMORY)
     initialiser.dense("predicted", _MEMORY, _JOINT)
     initialiser.dense("joined", _JOINT, len(TOKENS))
+    # A table of vectors, looked up by token, has no bias.
+    del initialiser.arrays["embedding/bias"]
     encoder = {name: array for name, array in stream.items() if not name.startswith("out/")}
     return encoder | initialiser.arrays
 
