@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality [--shared ../shared] [--output docs/quality.md] [--models NAME:VARIANT ...]
 
-Models of 21 words hear strings of digits by one person; Whisper hears read sentences. Needs the extra `evaluate`; models
-that have not been imported are left out. Each model runs in a process of its own, whose memory is its own.
+Models of 21 words hear strings of digits by one person; Whisper hears read sentences. Needs the extra `evaluate`;
+models that have not been imported are left out. Each model runs in a process of its own, whose memory is its own.
 """
 
 import argparse
@@ -155,10 +155,11 @@ def main() -> int:
 
 _INTRODUCTION = f"""# Quality
 
-Written by `python -m benchmarks.quality`: word errors in percent on people whom no training heard. Digits: {_DIGIT_STRINGS}
-strings of 1 to 6 digits by `george` of the Free Spoken Digit Dataset. Sentences: 7 recordings of read English, 117 words
-(LibriVox, LibriSpeech, a speech), so a word is 0.9 %. Noise is white, pink, hum and clicks by turns. Real-time factor:
-wall clock per second of audio, {_THREADS} threads, one clip at a time; memory: the peak of a process that has run all columns.
+Written by `python -m benchmarks.quality`: word errors in percent on people whom no training heard. Digits:
+{_DIGIT_STRINGS} strings of 1 to 6 digits by `george` of the Free Spoken Digit Dataset. Sentences: 7 recordings of read
+English, 117 words (LibriVox, LibriSpeech, a speech), so a word is 0.9 %. Noise is white, pink, hum and clicks by turns.
+Real-time factor: wall clock per second of audio, {_THREADS} threads, one clip at a time. Memory: the peak of a process
+that has run all columns.
 """
 
 if __name__ == "__main__":
