@@ -35,6 +35,9 @@ _MOST_ROWS = 8
 class Transcript(NamedTuple):
     """What was said in a clip; text and words are empty where there was no speech.
 
+    The language is that of the configuration or the one that was detected, "" where a clip without samples left
+    nothing to detect it by.
+
     Word times are ms since the clip's first sample. A word's confidence is the geometric mean of its tokens'
     probabilities. `temperature` is the one at which the transcript was accepted.
     """
@@ -97,7 +100,7 @@ class WhisperTranscriber:
             if len(clip):
                 windows[index] = self._window(len(clip))
             else:
-                transcripts[index] = Transcript("", (), self._prompts.language or ENGLISH, 1.0, 0.0, 0.0)
+                transcripts[index] = Transcript("", (), self._prompts.language, 1.0, 0.0, 0.0)
         # Ascending, so that what a short window leaves open is there when the full one's turn comes.
         for window in sorted({*windows.values(), full}):
             for batch in self._batches([index for index in windows if windows[index] == window]):
