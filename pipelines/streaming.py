@@ -4,25 +4,15 @@ python -m pipelines.streaming --config configs/streaming.yaml --runner=DirectRun
 """
 
 import logging
-import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import apache_beam as beam
 import msgspec
-from apache_beam.options.pipeline_options import (
-    DebugOptions,
-    PipelineOptions,
-    PortableOptions,
-    PrismRunnerOptions,
-    StandardOptions,
-)
 from apache_beam.runners.runner import PipelineResult
 from apache_beam.utils.shared import Shared
 
@@ -31,6 +21,7 @@ from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
 from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.prism import answer_progress_briefly, is_local, streaming_options
 from service.wire import AudioDefaults
 from transforms.dead_letter import DEAD_LETTERS
 from transforms.infer_sessions import UTTERANCES, InferSessions
@@ -47,8 +38,6 @@ from transforms.write_kafka import WriteToKafka
 
 _logger = logging.getLogger(__name__)
 
-# A portable job loses its driver when this time is over, 300 s by default: ten years.
-_JOB_SERVER_TIMEOUT_S = 315_360_000
 _STOP_S = 30
 
 
@@ -125,11 +114,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         infer = make_inference(config)
         list_partitions(config.kafka, config.topics())
         # A model or device that is refused is refused here, once and in words. Local runners then share this engine.
-        engine = infer.load_engine() if _is_local(options) else None
+        engine = infer.load_engine() if is_local(options) else None
     except SpeechError as error:
         return report(error)
     # What Beam and others have said until now went out in their own form; from here on all is the job's.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    if is_local(options):
+        answer_progress_briefly()
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config, infer)
     try:
@@ -149,33 +140,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         del engine
     return 0
-
-
-def _is_local(options: PipelineOptions) -> bool:
-    runner = options.view_as(StandardOptions).runner or "DirectRunner"
-    return runner.rpartition(".")[2] in ("DirectRunner", "PrismRunner")
-
-
-def streaming_options(flags: Sequence[str]) -> PipelineOptions:
-    """Gives Beam's options with what a stream needs: streaming, no time limit, and the Prism that has been built."""
-    options = PipelineOptions(list(flags))
-    standard = options.view_as(StandardOptions)
-    standard.streaming = True
-    if _is_local(options):
-        # What DirectRunner chooses for a stream; but where Prism does not start, it goes on without a word, and with a
-        # runner that never gives a result.
-        standard.runner = "PrismRunner"
-    portable = options.view_as(PortableOptions)
-    portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
-    # Prism splits a slow bundle between the elements of one key and then runs both halves of it at the same time, each
-    # with the state from before: what one has heard is lost (seen with 2.77).
-    options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")
-    prism = options.view_as(PrismRunnerOptions)
-    if not prism.prism_location:
-        cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")
-        built = cache / f"prism-{version('apache-beam')}" / "prism"
-        prism.prism_location = str(built) if built.exists() else None
-    return options
 
 
 class _Stop:

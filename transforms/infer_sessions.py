@@ -24,6 +24,7 @@ from model_runtime.assembly import hears_whole_utterances
 from model_runtime.devices import RouteConfig
 from model_runtime.engine import SpeechEngine
 from model_runtime.recipe import load_recipe
+from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
@@ -107,6 +108,12 @@ class _InferSessionsFn(_EngineFn):
     def setup(self) -> None:
         super().setup()
         self._logic = SessionLogic(self.engine, self._session, self._output)
+
+    def start_bundle(self) -> None:
+        INFERENCE.begin(self)
+
+    def finish_bundle(self) -> None:
+        INFERENCE.end(self)
 
     def process(
         self,

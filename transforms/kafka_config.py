@@ -32,6 +32,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer. Of
     # 100 and more Prism asks for the progress, which costs as much as the round.
     poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 80
+    # Longest round in ms: while its process is busy with earlier ones, a round that has read all there is goes on, so
+    # that a job with more to do than it can costs less per chunk instead of falling behind.
+    max_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
     # Most records in a round; bounds the work of a bundle when the job is catching up.
     max_round_records: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
     # How far records may be behind the newest one of their partition, in ms, before the watermark has passed them.

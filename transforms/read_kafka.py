@@ -14,6 +14,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from kafka.consumer.fetcher import ConsumerRecord
 
+from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import Header
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
@@ -154,6 +155,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         left = self._config.max_round_records
         if reader.caught_up():
             time.sleep(max(0.0, self._round_end_s - time.monotonic()))
+            # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
+            INFERENCE.wait_until_idle((self._config.max_round_ms - self._config.poll_round_ms) / 1000)
         # What a fetch of the last round has brought meanwhile is there at once, the rest after a fetch of its own.
         wait_ms = 0
         while left > 0:

@@ -17,7 +17,8 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.pipeline import PipelineVisitor
 
 from pipelines.configuration import load_config
-from pipelines.streaming import StreamingConfig, build, main, streaming_options
+from pipelines.prism import streaming_options
+from pipelines.streaming import StreamingConfig, build, main
 from transforms import kafka_topics
 from transforms.kafka_config import KafkaConfig
 
