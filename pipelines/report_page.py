@@ -9,6 +9,7 @@ from typing import Any
 
 from pipelines.report_recordings import Recording
 from pipelines.run_record import RunRecord
+from transforms.file_access import beside, is_url
 
 _TICKS_S = (0.5, 1, 2, 5, 10, 20, 60)
 _STATES = {"done": "done", "failed": "failed", "too_many_errors": "too many errors", "running": "running"}
@@ -120,8 +121,8 @@ def _reasons(record: RunRecord, bad_rows: Mapping[str, Sequence[Mapping[str, Any
 def _row_link(row: Mapping[str, Any]) -> str:
     name = f"{row['source_file']} · row {row['source_row']}"
     audio = row.get("audio_filepath") or row.get("audio_filename")
-    target = Path(row["source_file"]).parent / str(audio) if audio else Path(row["source_file"])
-    link = target.as_uri() if target.is_absolute() else str(target)
+    target = beside(row["source_file"], str(audio)) if audio else row["source_file"]
+    link = target if is_url(target) else Path(target).absolute().as_uri()
     return f'<a href="{escape(link)}">{escape(name)}</a>'
 
 

@@ -10,9 +10,10 @@ from msgspec import Meta, Struct
 
 from model_runtime.audio import Audio, check_samples
 from model_runtime.calls import CallTally
-from model_runtime.decode import decode_bytes, decode_file, encode_linear16
+from model_runtime.decode import decode_bytes, encode_linear16
 from model_runtime.errors import AudioError, SpeechError
 from model_runtime.records import Enhanced, Event, Final, MadeBy, SpeechEnd, Word
+from transforms.file_access import decode_audio
 from transforms.milliseconds import samples_to_ms
 from transforms.records import ClipResult, ClipRow, Segment
 
@@ -242,7 +243,7 @@ def error_result(row: ClipRow, error: SpeechError, made_by: MadeBy) -> ClipResul
 
 def _decode(row: ClipRow, start_s: float, duration_s: float) -> Audio:
     if row.data is None:
-        return decode_file(row.path, start_s, duration_s)
+        return decode_audio(row.path, start_s, duration_s)
     if row.sample_rate_hz == 0:
         return decode_bytes(row.data, row.name, start_s, duration_s)
     first, wanted = round(start_s * row.sample_rate_hz), round(duration_s * row.sample_rate_hz)

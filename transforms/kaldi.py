@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from transforms.file_access import beside
 from transforms.records import KALDI, ClipRow, Slice, Source
 from transforms.text_lines import LineRun, read_lines, split_lines
 
@@ -79,7 +80,7 @@ def _row(row: ClipRow, scp: str, utterance: str, path: str, columns: dict[str, A
     row = row._replace(columns=msgspec.json.encode(columns))
     if path.endswith("|"):
         return row._replace(error=f"{row.name}: is a command, which is never run: {path!r}; write its audio to a file")
-    return row._replace(path=os.path.normpath(os.path.join(os.path.dirname(scp), path)))
+    return row._replace(path=beside(scp, path))
 
 
 def _state(path: str) -> tuple[int, int]:

@@ -1,12 +1,12 @@
 """NeMo manifests: JSON lines (or one JSON array) of `audio_filepath, offset, duration` and any other keys."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from model_runtime.audio_sniff import describe_bytes
+from transforms.file_access import beside, open_file
 from transforms.records import MANIFEST, ClipRow, Slice, Source
 from transforms.text_lines import LineRun, read_lines, split_lines
 
@@ -22,7 +22,7 @@ def split_manifest(source: Source, rows_per_slice: int) -> list[Slice]:
     A JSON array is one slice, as it can only be read whole.
     """
     try:
-        with open(source.path, "rb") as file:
+        with open_file(source.path) as file:
             head = file.read(_HEAD_BYTES)
         start = head.removeprefix(_BOM).lstrip(_BLANK)
         if start.startswith(b"["):
@@ -60,7 +60,7 @@ def _array_slice(source: Source) -> Slice:
 
 
 def _read_array(path: str) -> list[Any]:
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         return msgspec.json.decode(file.read().removeprefix(_BOM), type=list)
 
 
@@ -98,10 +98,11 @@ def _row(source: int, path: str, number: int, name: str, item: Any) -> ClipRow:
         value = item.get(field)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
             return row._replace(error=f"{name}: {field} must be a number of seconds >= 0 or null, got {value!r}")
-    resolved = os.path.normpath(os.path.join(os.path.dirname(path), audio))
     # NeMo's meaning: a duration of 0 is that of a file whose length nobody measured.
     return row._replace(
-        path=resolved, start_s=_seconds(item.get("offset")), duration_s=_seconds(item.get("duration") or None)
+        path=beside(path, audio),
+        start_s=_seconds(item.get("offset")),
+        duration_s=_seconds(item.get("duration") or None),
     )
 
 

@@ -1,6 +1,5 @@
 """Rows of Parquet files: sliced by row group, read a few at a time, so memory follows the rows and not the file."""
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow.parquet as pq
 
 from model_runtime.audio_sniff import describe_bytes
 from model_runtime.errors import AudioError
+from transforms.file_access import beside, open_file
 from transforms.parquet_audio import RATE_NAMES, AudioCell, read_cell
 from transforms.reading_config import ReadingConfig
 from transforms.records import PARQUET, ClipRow, Slice, Source
@@ -24,7 +24,8 @@ _ROWS_PER_READ = 64
 def split_parquet(source: Source, rows_per_slice: int) -> list[Slice]:
     """Gives the slices of a Parquet file from its footer: whole row groups, or parts of a large one."""
     try:
-        metadata = pq.read_metadata(source.path)
+        with open_file(source.path) as file:
+            metadata = pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
         return [Slice(source.position, PARQUET, [source.path], 0, 1, 0, _unreadable(source.path, error))]
     slices: list[Slice] = []
@@ -48,7 +49,7 @@ def read_parquet(part: Slice, config: ReadingConfig) -> Iterator[ClipRow]:
     """Gives the rows of a slice, bad ones with their error. Paths are relative to the Parquet file."""
     at, end = part.first_row, part.first_row + part.rows
     try:
-        with pq.ParquetFile(part.paths[0], buffer_size=1 << 20) as file:
+        with open_file(part.paths[0]) as source, pq.ParquetFile(source, buffer_size=1 << 20) as file:
             for first, batch in _batches(file, at, end):
                 for row in _batch_rows(part, first, batch, config):
                     at = row.row + 1
@@ -86,7 +87,7 @@ def _with_audio(row: ClipRow, columns: dict[str, Any], cell: AudioCell) -> ClipR
     """A path is kept as the column audio_filepath; an `offset` column selects a part of the audio, as in manifests."""
     if cell.path:
         columns = {**columns, "audio_filepath": cell.path}
-    path = os.path.normpath(os.path.join(os.path.dirname(row.source_path), cell.path)) if cell.data is None else ""
+    path = beside(row.source_path, cell.path) if cell.data is None else ""
     row = row._replace(columns=_encode(columns), path=path, data=cell.data, sample_rate_hz=cell.sample_rate_hz)
     offset, duration = columns.get("offset"), columns.get("duration")
     if isinstance(offset, (int, float)) and not isinstance(offset, bool):
@@ -133,7 +134,7 @@ def _encode(columns: dict[str, Any]) -> bytes:
 
 def _unreadable(path: str, error: Exception) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             head = file.read(4096)
     except OSError as reason:
         return f"{path}: cannot be read: {reason.strerror or reason}"

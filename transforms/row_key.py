@@ -1,7 +1,6 @@
 """The key of a row's result: the same row with the same content, models and settings has the same key in every run."""
 
 import hashlib
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from model_runtime.card import load_card
 from model_runtime.devices import RouteConfig
 from model_runtime.recipe import load_recipe
+from transforms.file_access import file_state
 from transforms.records import ClipRow
 
 _STAGES = ("denoise", "vad", "asr")
@@ -31,7 +31,7 @@ def row_key(row: ClipRow, work: str) -> str:
     if row.data is not None:
         digest.update(hashlib.blake2b(row.data).digest())
     elif row.path:
-        digest.update(_file_state(row.path))
+        digest.update(file_state(row.path).encode())
     return digest.hexdigest()
 
 
@@ -59,11 +59,3 @@ def work_fingerprint(recipe: str, route: RouteConfig, settings: Sequence[object]
                 if path.is_file():
                     digest.update(variant.encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def _file_state(path: str) -> bytes:
-    try:
-        state = os.stat(path)
-    except (OSError, ValueError):
-        return b"missing"
-    return b"%d %d" % (state.st_size, state.st_mtime_ns)

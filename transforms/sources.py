@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_runtime.errors import ConfigError
+from transforms.file_access import find_files, is_url, open_file
 from transforms.records import AUDIO, KALDI, MANIFEST, PARQUET, Source
 
 _KINDS = {
@@ -29,13 +30,15 @@ def find_sources(inputs: str | Sequence[str]) -> list[Source]:
     if not inputs:
         raise ConfigError("input must name at least one file, folder or glob, got none")
     paths = [path for pattern in inputs for path in _matches(pattern)]
-    distinct = dict.fromkeys(os.path.abspath(path) for path in paths)
+    distinct = dict.fromkeys(path if is_url(path) else os.path.abspath(path) for path in paths)
     return [Source(position, path, _kind(path)) for position, path in enumerate(distinct)]
 
 
 def _matches(pattern: str) -> list[str]:
     if not pattern:
         raise ConfigError("input must name a file, a folder or a glob, got an empty string")
+    if is_url(pattern):
+        return _url_matches(pattern)
     if os.path.isfile(pattern):
         return [pattern]
     if os.path.isdir(pattern):
@@ -53,13 +56,23 @@ def _matches(pattern: str) -> list[str]:
     return matches
 
 
+def _url_matches(pattern: str) -> list[str]:
+    try:
+        found = find_files(pattern)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"input: {pattern!r} cannot be looked for: {' '.join(str(error).split())}") from error
+    if not found:
+        raise ConfigError(f"input: {pattern!r} matches no file")
+    return found
+
+
 def _kind(path: str) -> str:
     """By the ending; a file without a known one by its first bytes."""
     kind = _KINDS.get(os.path.splitext(path)[1].lower())
     if kind is not None:
         return kind
     try:
-        with open(path, "rb") as file:
+        with open_file(path) as file:
             head = file.read(64)
     except OSError:
         return AUDIO

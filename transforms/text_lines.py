@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from transforms.file_access import open_file
+
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
 
@@ -21,7 +23,7 @@ def split_lines(path: str, rows_per_run: int) -> Iterator[LineRun]:
     Raises:
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         at = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(at)
         first, start, rows = 1, at, 0
@@ -42,7 +44,7 @@ def read_lines(path: str, run: LineRun) -> Iterator[tuple[int, bytes | None]]:
     Raises:
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.seek(run.offset_bytes)
         number, left = run.first, run.rows
         while left:

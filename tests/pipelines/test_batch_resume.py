@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+import yaml
 
+from model_runtime.card import load_card
+from model_runtime.recipe import PACKAGE_RECIPES
 from pipelines.batch import main
 from pipelines.run_record import read_record
 from transforms.part_file import FOLDER, part_names
@@ -134,3 +138,22 @@ def test_failed_run_is_recorded_with_its_reason(clips: Path, tmp_path: Path) -> 
     record = read_record(tmp_path / "out")
     assert record is not None and (record.state, record.exit_code) == ("failed", 1)
     assert record.message.startswith("DeviceError: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS"), (b"", "empty")],
+)
+def test_model_that_is_no_model_is_refused_once_with_its_path(
+    clips: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes, reason: str
+) -> None:
+    """Field case T07; the models are loaded in a process of their own."""
+    recipe = yaml.safe_load((PACKAGE_RECIPES / "segment.yaml").read_text(encoding="utf-8"))
+    shutil.copytree(load_card(recipe["vad"]["model"]).folder, tmp_path / "model")
+    (model,) = (tmp_path / "model").glob("*float32*.tflite")
+    model.write_bytes(content)
+    recipe["vad"]["model"] = "./model"
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    assert main(_arguments(clips, tmp_path / "out", f"recipe={tmp_path}/recipe.yaml")) == 1
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("error: "))
+    assert str(model) in line and reason in line

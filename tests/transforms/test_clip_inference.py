@@ -158,7 +158,7 @@ def test_error_of_a_disk_may_pass_and_a_missing_file_does_not(
         attempts.append(path)
         raise AudioError(f"{path}: cannot be read") from OSError(number, "x")
 
-    monkeypatch.setattr("transforms.clip_inference.decode_file", fail)
+    monkeypatch.setattr("transforms.clip_inference.decode_audio", fail)
     row = _row(data=None, path="/a.wav")
     (result,) = infer_rows(_Recorder(), [row], InferenceConfig(retries=1, retry_wait_s=0))
     assert (result.error_retriable, len(attempts)) == (retriable, 1 + retriable)

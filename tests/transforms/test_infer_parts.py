@@ -16,6 +16,7 @@ from model_runtime import Audio, Event, Final, MadeBy, SpeechEngine
 from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, find_parts, make_inference
 from transforms.clip_inference import InferenceConfig
+from transforms.clip_workers import end_idle
 from transforms.infer_parts import METRICS, InferParts
 from transforms.part_file import FOLDER, part_names, read_part
 from transforms.records import Part
@@ -104,3 +105,40 @@ def test_allowed_errors_follow_the_ratio_and_the_rows(config: BatchConfig) -> No
     parts = find_parts(config)
     limits = [make_inference(replace(config, max_error_ratio=ratio), parts).order.max_errors for ratio in (0, 0.1, 1)]
     assert limits == [0, 3, 30]
+
+
+def test_row_that_kills_the_process_of_the_models_is_an_error_row_of_a_job_that_ends_well(
+    config: BatchConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clip of 808 samples dies of a segmentation fault, in a process of its own, and alone."""
+    engine = """
+import os, signal
+from model_runtime.records import Final, MadeBy
+
+class Engine:
+    def run(self, clips, batch_size, tally):
+        sizes = [len(clip.samples) for clip in clips]
+        if 808 in sizes: os.kill(os.getpid(), signal.SIGSEGV)
+        return [[Final(0, 0, str(size), (), 1.0, 0, 1)] for size in sizes]
+
+    def made_by(self):
+        return MadeBy("killing:1", "cpu")
+
+def load(recipe, route):
+    return Engine()
+"""
+    (tmp_path / "engine_that_kills.py").write_text(engine)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = replace(config, inference=InferenceConfig())
+    parts = find_parts(config)
+    infer = InferParts(make_inference(config, parts).order, "engine_that_kills:load")
+    _infer(config, parts, infer)
+    end_idle()
+    folder = Path(config.output) / FOLDER
+    rows = [json.loads(line) for name in part_names(folder) for line in read_part(folder, name)]
+    errors = {Path(row["audio_filepath"]).stem: row["error"] for row in rows if row["error_class"] == "WorkerError"}
+    assert (len(rows), sum(not row["error"] for row in rows)) == (30, 26)
+    path = tmp_path / "01.wav"
+    assert errors == {"01": f"{path}: the process that worked on it was killed by SIGSEGV, twice"}
+    done = RunJournal(infer.order.journal).follow().read()
+    assert (done.quarantined, done.restarts) == (1, 2)
