@@ -16,7 +16,7 @@ from model_runtime.records import (
     UtteranceAudio,
     Word,
 )
-from transforms.milliseconds import samples_to_ms as samples_to_ms
+from transforms.milliseconds import samples_to_ms
 from transforms.record_coder import register
 
 RESULTS = "results"

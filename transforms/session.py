@@ -20,7 +20,7 @@ from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, SpeechError, StateError
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
-from transforms.result import samples_to_ms
+from transforms.milliseconds import samples_to_ms
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig

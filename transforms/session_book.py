@@ -3,7 +3,8 @@
 import msgspec
 
 from model_runtime.errors import StateError
-from transforms.result import Gap, Heard, samples_to_ms
+from transforms.milliseconds import samples_to_ms
+from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
 from transforms.stream_records import Chunk

@@ -5,7 +5,8 @@ import numpy as np
 from model_runtime.decode import encode_linear16
 from model_runtime.engine import SpeechEngine
 from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
-from transforms.result import Heard, Result, event_to_result, samples_to_ms, session_end
+from transforms.milliseconds import samples_to_ms
+from transforms.result import Heard, Result, event_to_result, session_end
 from transforms.session_book import SessionBook
 from transforms.session_config import OutputConfig
 from transforms.stream_records import EnhancedChunk, SpokenUtterance

@@ -3,7 +3,8 @@
 import pytest
 
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd
-from transforms.result import Heard, event_to_result, samples_to_ms, session_end
+from transforms.milliseconds import samples_to_ms
+from transforms.result import Heard, event_to_result, session_end
 
 MADE_BY = MadeBy("m:1:int8", "cpu(delegate_missing)")
 HEARD = Heard("a/b", 12, 8_000, 900, captured_ms=5)
