@@ -15,9 +15,6 @@ PACKAGE_MODELS = Path(__file__).parent / "models"
 # Models that are imported by the user; UNISON_MODELS names another folder.
 USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
-# Models that are imported by the user; UNISON_MODELS names another folder.
-USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
-
 Task = Literal["denoise", "vad", "asr"]
 Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"]
 KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
