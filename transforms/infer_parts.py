@@ -59,6 +59,9 @@ class _InferPartFn(_EngineFn):
         self._workers = ClipWorkers(self._settings) if self._order.inference.isolate else None
         if self._workers is None:
             super().setup()
+        runner = self._workers or EngineRunner(self.engine, self._order)
+        # Held here, or what earlier runs have finished would be read again for every part.
+        self._work = PartWork(self._order, runner, self._finished.acquire(self._find_finished))
 
     def load_runner(self) -> None:
         """Starts the process with the models and leaves it to the first worker."""
@@ -67,8 +70,7 @@ class _InferPartFn(_EngineFn):
             self._workers.close()
 
     def process(self, element: Part) -> Iterator[PartDone]:
-        runner = self._workers or EngineRunner(self.engine, self._order)
-        for done in PartWork(self._order, runner, self._finished.acquire(self._find_finished)).do(element):
+        for done in self._work.do(element):
             if isinstance(done, PartDone):
                 yield done
             else:

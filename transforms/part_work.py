@@ -113,7 +113,7 @@ class PartWork:
             yield PartDone(part.number, "", 0)
             return
         rows: dict[tuple[int, int], FinishedRow] = {}
-        hand: dict[str, ClipRow] = {}
+        hand: list[tuple[str, ClipRow]] = []
         weight = reused = errors = 0
         for row in chain.from_iterable(read_slice(each, self._order.reading) for each in part.slices):
             key = row_key(row, self._order.fingerprint)
@@ -122,11 +122,11 @@ class PartWork:
                 rows[row.source, row.row] = FinishedRow(key, line)
                 reused += 1
                 continue
-            hand[key] = row
+            hand.append((key, row))
             weight += 1 + (len(row.data) // _BYTES_PER_ROW if row.data else 0)
             if weight >= _BATCHES_IN_HAND * self._order.inference.batch_size:
                 errors += yield from self._infer(hand, rows)
-                hand, weight = {}, 0
+                hand, weight = [], 0
         if hand:
             errors += yield from self._infer(hand, rows)
         name, tally = self._commit([rows[place] for place in sorted(rows)])
@@ -143,12 +143,12 @@ class PartWork:
         return line if all(file.exists() for file in files) else None
 
     def _infer(
-        self, hand: dict[str, ClipRow], rows: dict[tuple[int, int], FinishedRow]
+        self, hand: list[tuple[str, ClipRow]], rows: dict[tuple[int, int], FinishedRow]
     ) -> Generator[ClipResult, None, int]:
         """Adds the hand's results to `rows` and returns how many of them are bad."""
-        keys = {(row.source, row.row): key for key, row in hand.items()}
+        keys = {(row.source, row.row): key for key, row in hand}
         effort, errors, audio_ms = Effort(), 0, 0
-        for result in self._runner.run(list(hand.values()), effort):
+        for result in self._runner.run([row for _, row in hand], effort):
             if result.error:
                 errors += 1
             else:

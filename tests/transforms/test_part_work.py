@@ -179,6 +179,18 @@ def test_nothing_more_is_done_once_too_many_rows_are_bad(folder: Path) -> None:
     assert engine.had == []
 
 
+def test_rows_of_two_lists_that_share_their_segments_have_a_result_each(tmp_path: Path) -> None:
+    """Both rows have the same identity and content, and so the same key."""
+    _write_wav(tmp_path / "a.wav", 500)
+    for name in ("x.scp", "y.scp"):
+        (tmp_path / name).write_text("r a.wav\n")
+    (tmp_path / "segments").write_text("u r 0 -1\n")
+    run = _Run(tmp_path, _Counting())
+    sources = find_sources([str(tmp_path / "x.scp"), str(tmp_path / "y.scp")])
+    run.parts = make_parts(split_sources(sources, 2), 2)
+    assert run() == ["500", "500"]
+
+
 def test_parts_are_runs_of_slices_of_about_equal_size() -> None:
     slices = [Slice(number, AUDIO, [str(number)], 1, rows) for number, rows in enumerate([16, 16, 3, 16, 1])]
     slices.append(Slice(9, MANIFEST, ["m"], 1, 100))
