@@ -140,7 +140,7 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if sorted(files) != sorted(roles):
                 raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
         if self.kind.endswith(("_ctc", "_transducer")) and len(self.tokens) < 2:
-            raise ValueError(f"tokens of a {self.kind} model must be at least 2, got {len(self.tokens)}")
+            raise ValueError(f"tokens of kind {self.kind} must be at least 2, got {len(self.tokens)}")
         for word, pieces in self.lexicon.items():
             unknown = [piece for piece in pieces if piece not in self.tokens]
             if unknown:
