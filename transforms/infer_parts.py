@@ -87,8 +87,12 @@ class _ReadPartFn(beam.DoFn):
         self._order = order
         self._finished = Shared()
 
+    def setup(self) -> None:
+        # It follows the journal, which is long in a long run, and so must outlive a part.
+        self._reader = PartReader(self._order, self._finished.acquire(self._find_finished))
+
     def process(self, element: Part) -> Iterator[_Read]:
-        for each in PartReader(self._order, self._finished.acquire(self._find_finished)).read(element):
+        for each in self._reader.read(element):
             if isinstance(each, PartRows):
                 yield TaggedOutput(_FINISHED, (each.part, each))
             else:
