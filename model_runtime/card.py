@@ -15,9 +15,6 @@ PACKAGE_MODELS = Path(__file__).parent / "models"
 # Models that are imported by the user; UNISON_MODELS names another folder.
 USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
 
-# Models that are imported by the user; UNISON_MODELS names another folder.
-USER_MODELS = Path(os.environ.get("UNISON_MODELS") or Path.home() / ".cache" / "unison-speech" / "models")
-
 Task = Literal["denoise", "vad", "asr"]
 Kind = Literal["spectral", "frame_probability", "streaming_ctc", "streaming_transducer", "utterance_ctc", "whisper"]
 KINDS_BY_TASK: dict[str, tuple[str, ...]] = {
@@ -143,7 +140,7 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if sorted(files) != sorted(roles):
                 raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
         if self.kind.endswith(("_ctc", "_transducer")) and len(self.tokens) < 2:
-            raise ValueError(f"tokens of a {self.kind} model must be at least 2, got {len(self.tokens)}")
+            raise ValueError(f"tokens of kind {self.kind} must be at least 2, got {len(self.tokens)}")
         for word, pieces in self.lexicon.items():
             unknown = [piece for piece in pieces if piece not in self.tokens]
             if unknown:

@@ -133,6 +133,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             if _is_local(options):
                 # A model or device that is refused is refused here, once and in words, and not in every worker's trace.
                 infer.load()
+                if options.view_as(DirectOptions).direct_running_mode == "multi_processing":
+                    # The workers are other processes and start their own.
+                    end_idle()
             build(pipeline, config, parts, infer)
             return str(pipeline.run().wait_until_finish())
 

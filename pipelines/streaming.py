@@ -16,6 +16,7 @@ import msgspec
 from apache_beam.runners.runner import PipelineResult
 from apache_beam.utils.shared import Shared
 
+from model_runtime.assembly import hears_whole_utterances
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
@@ -93,7 +94,8 @@ def make_inference(config: StreamingConfig) -> InferSessions:
     """Gives the inference step.
 
     Raises:
-        ConfigError: there is no such recipe, or it does not give what the configuration wants of it.
+        ConfigError, ModelError: there is no such recipe, or no such recogniser, or the recipe does not give what the
+            configuration wants of it.
     """
     recipe = load_recipe(config.recipe)
     if config.results.enhanced and (recipe.denoise is None or not recipe.denoise.emit):
@@ -101,7 +103,8 @@ def make_inference(config: StreamingConfig) -> InferSessions:
             f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}; "
             "set results.enhanced to false"
         )
-    return InferSessions(config.recipe, config.route, config.session, config.results)
+    defer = hears_whole_utterances(recipe)
+    return InferSessions(config.recipe, config.route, config.session, config.results, defer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -89,6 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--bootstrap-servers", default=DEFAULT_BOOTSTRAP_SERVERS, help="default: %(default)s")
     parser.add_argument("--topic", default="speech.results", help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="every result as the JSON it is on the wire")
+    parser.add_argument("--once", action="store_true", help="leaves out results that have been written before")
     parser.add_argument("--from-beginning", action="store_true", help="also what was written before")
     parser.add_argument("--sessions", type=int, help="ends when so many sessions have ended")
     parser.add_argument("--timeout", type=float, help="ends after so many seconds; with --sessions that is a failure")
@@ -108,13 +109,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+class Once:
+    """Tells results that are written again, after a restart or a failure, from new ones, among the newest of them."""
+
+    def __init__(self, remembered: int = 100_000) -> None:
+        self._remembered = remembered
+        # The order of insertion is the order of age.
+        self._ids: dict[str, None] = {}
+
+    def is_new(self, result: Fields) -> bool:
+        """Says whether no result with this id was seen before, and remembers it."""
+        result_id = result["result_id"]
+        if result_id in self._ids:
+            return False
+        self._ids[result_id] = None
+        if len(self._ids) > self._remembered:
+            del self._ids[next(iter(self._ids))]
+        return True
+
+
 def _show(follower: Follower, display: Display, args: argparse.Namespace) -> int:
     """Writes results until the time is over or enough sessions have ended; gives how many have."""
     ended: set[str] = set()
+    once = Once()
     for value in follower.results(args.timeout):
         if value is None:
             continue
         result: Fields = decode_result(value)
+        if args.once and not once.is_new(result):
+            continue
         sys.stdout.write(value.decode() + "\n" if args.json else display.show(result))
         sys.stdout.flush()
         if result["type"] == "session_end":

@@ -27,7 +27,7 @@ def write_fbank(folder: Path) -> None:
 
 def main() -> None:
     """Writes the graph for each model that needs it."""
-    for name in ("unison-asr-stream", "unison-asr-batch"):
+    for name in ("unison-asr-stream", "unison-asr-transducer", "unison-asr-batch"):
         write_fbank(model_folder(name))
         print(f"{name}/{FILE}: {MEL_BINS} bins")
 

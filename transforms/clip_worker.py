@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
+from model_runtime import errors
 from model_runtime.calls import CallTally
 from model_runtime.errors import SpeechError
 from transforms.clip_inference import Engine, infer_rows
@@ -59,7 +60,9 @@ def serve(commands: BinaryIO, output: BinaryIO) -> None:
     try:
         engine = _load(settings)
     except SpeechError as error:
-        write_frame(output, Refused(type(error).__name__, str(error)))
+        # The job knows the public errors alone.
+        known = next(kind.__name__ for kind in type(error).__mro__ if hasattr(errors, kind.__name__))
+        write_frame(output, Refused(known, str(error)))
         return
     write_frame(output, Ready())
     while True:

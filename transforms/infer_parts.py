@@ -88,7 +88,7 @@ class _ReadPartFn(beam.DoFn):
         self._finished = Shared()
 
     def setup(self) -> None:
-        # It follows the journal, which is long in a long run, and so must outlive a part.
+        # Held here, or the journal and what earlier runs have finished would be read again for every part.
         self._reader = PartReader(self._order, self._finished.acquire(self._find_finished))
 
     def process(self, element: Part) -> Iterator[_Read]:
@@ -115,6 +115,7 @@ class _InferBatchFn(_EngineFn):
         self._workers = ClipWorkers(self._settings) if self._order.inference.isolate else None
         if self._workers is None:
             super().setup()
+        self._work = BatchWork(self._order, self._workers or EngineRunner(self.engine, self._order))
 
     def load_runner(self) -> None:
         """Starts the process with the models and leaves it to the first worker."""
@@ -123,8 +124,7 @@ class _InferBatchFn(_EngineFn):
             self._workers.close()
 
     def process(self, element: list[KeyedRow]) -> Iterator[tuple[int, PartRows]]:
-        runner = self._workers or EngineRunner(self.engine, self._order)
-        for done in BatchWork(self._order, runner).do(element):
+        for done in self._work.do(element):
             if isinstance(done, PartRows):
                 yield done.part, done
             else:

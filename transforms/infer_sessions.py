@@ -20,10 +20,8 @@ from apache_beam.transforms.userstate import (
 )
 from apache_beam.utils.timestamp import Timestamp
 
-from model_runtime.assembly import hears_whole_utterances
 from model_runtime.devices import RouteConfig
 from model_runtime.engine import SpeechEngine
-from model_runtime.recipe import load_recipe
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
@@ -50,7 +48,7 @@ UTTERANCES = "utterances"
 class InferSessions(beam.PTransform):
     """Takes (session, [Chunk, ...]), keyed by session; gives Result, EnhancedChunk and DeadLetter under their tags.
 
-    A recogniser that hears utterances whole is not run here: UTTERANCES go to what `transcription` gives.
+    UTTERANCES, if any, go to what `transcription` gives.
 
     Elements carry their stream time as Beam timestamp. What a session says is what the engine says about its samples;
     see transforms.session for when it ends.
@@ -62,11 +60,12 @@ class InferSessions(beam.PTransform):
         route: RouteConfig,
         session: SessionConfig = SessionConfig(),  # noqa: B008  (frozen)
         output: OutputConfig = OutputConfig(),  # noqa: B008  (frozen)
+        defer: bool = False,
     ) -> None:
+        """With `defer`, a recogniser that hears utterances whole is not run here: there are UTTERANCES then."""
         super().__init__()
-        # Whether there are UTTERANCES at all.
-        self.defers = hears_whole_utterances(load_recipe(recipe))
-        self._fn = _InferSessionsFn(recipe, route, session, output)
+        self.defers = defer
+        self._fn = _InferSessionsFn(recipe, route, session, output, defer)
 
     def load_engine(self) -> SpeechEngine:
         """Loads the engine in this process, where the workers' threads will find it as long as it is held.
@@ -96,8 +95,10 @@ class _InferSessionsFn(_EngineFn):
     # One timer for all of a session's deadlines, from a gap to the end of its tombstone: the book says which is due.
     DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
 
-    def __init__(self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig) -> None:
-        super().__init__(recipe, route, defer=True)
+    def __init__(
+        self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig, defer: bool
+    ) -> None:
+        super().__init__(recipe, route, defer)
         self._session = session
         self._output = output
         self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}

@@ -64,6 +64,7 @@ def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
         partition=record.partition,
         offset=record.offset,
         headers=record.headers,
+        substituted=record.substituted,
     )
 
 

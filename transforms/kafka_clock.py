@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+FIRST_EVENT_MS = 1_293_840_000_000
+"""2011-01-01: what claims to be older is no capture time."""
+
 
 class EventTime(NamedTuple):
     """When a record's audio was captured (Unix ms); `substituted` where the time of reading stands in."""
@@ -14,10 +17,10 @@ def event_time(timestamp_ms: int | None, now_ms: int, max_future_ms: int) -> Eve
     """Gives the event time of a record with this timestamp, read at `now_ms`.
 
     None and -1 are what clients give for "no timestamp". One far in the future is a wrong clock, or microseconds or
-    nanoseconds: taken at its word it would push the watermark past every live session. The past is left as it is: a
-    topic may be read years later.
+    nanoseconds: taken at its word it would push the watermark past every live session. One from before there was Kafka
+    is a clock that was never set, or seconds. Any other past is left as it is: a topic may be read years later.
     """
-    if timestamp_ms is None or timestamp_ms < 0 or timestamp_ms > now_ms + max_future_ms:
+    if timestamp_ms is None or not FIRST_EVENT_MS <= timestamp_ms <= now_ms + max_future_ms:
         return EventTime(now_ms, True)
     return EventTime(timestamp_ms, False)
 

@@ -29,6 +29,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group_id: str = ""
     # Where a new job begins in each partition: earliest or latest (only what is sent from now on).
     start: Literal["earliest", "latest"] = "latest"
+    # Where reading goes on in a partition whose next records have been deleted before they were read, with a warning:
+    # earliest (the oldest left), latest (only what is sent from now on), or fail (the job ends).
+    on_lost_records: Literal["earliest", "latest", "fail"] = "earliest"
     # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer. Of
     # 100 and more Prism asks for the progress, which costs as much as the round.
     poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 80

@@ -23,6 +23,7 @@ class PartitionReader:
     def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
         self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
         self._tp = TopicPartition(partition.topic, partition.partition)
+        self._on_lost_records = config.on_lost_records
         self._next_offset: int | None = None
         self._committed_offset: int | None = None
         self._consumer = KafkaConsumer(
@@ -49,7 +50,8 @@ class PartitionReader:
         """Gives the next records, or none after `timeout_ms`.
 
         Raises:
-            ConfigError: the partition is shorter than it was: the topic has been made anew.
+            ConfigError: the partition is shorter than it was: the topic has been made anew; or records have been lost
+                and the configuration does not allow that.
         """
         try:
             records: list[ConsumerRecord] = self._consumer.poll(timeout_ms, max_records).get(self._tp, [])
@@ -82,22 +84,21 @@ class PartitionReader:
         self._consumer.close(autocommit=False, timeout_ms=2_000)
 
     def _jump(self) -> None:
-        """Goes to the oldest record that is left where retention has deleted those that were to be read next."""
-        wanted = self._next_offset
+        """Goes on, after the configured policy, where records that were to be read next have been deleted."""
+        wanted, place = self._next_offset, f"{self._tp.topic}[{self._tp.partition}]"
         beginning: int = self._consumer.beginning_offsets([self._tp])[self._tp]
         if wanted is None or wanted > beginning:
             raise ConfigError(
-                f"{self._tp.topic}[{self._tp.partition}] begins at offset {beginning} and does not reach {wanted}, "
-                "where reading was to go on: the topic has been made anew; start the job anew as well"
+                f"{place} begins at offset {beginning} and does not reach {wanted}, where reading was to go on: the "
+                "topic has been made anew; start the job anew as well"
             )
-        _logger.warning(
-            "%s[%d]: records %d to %d have been deleted before they were read",
-            self._tp.topic,
-            self._tp.partition,
-            wanted,
-            beginning - 1,
-        )
-        self._consumer.seek(self._tp, beginning)
+        lost = f"{place}: records {wanted} to {beginning - 1} have been deleted before they were read"
+        if self._on_lost_records == "fail":
+            raise ConfigError(f"{lost}, and kafka.on_lost_records is fail")
+        latest = self._on_lost_records == "latest"
+        target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
+        _logger.warning("%s; reading goes on at %d", lost, target)
+        self._consumer.seek(self._tp, target)
 
 
 _stopped = threading.Event()

@@ -253,6 +253,7 @@ class _Play:
         book.chunk_samples = len(samples)
         length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
         book.captured_ms = chunk.event_ms + length_ms
+        book.clocked = not chunk.substituted
         book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
 
     def _listen(self, book: SessionBook) -> None:

@@ -21,7 +21,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
 
     incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
-    first and of the newest chunk; captured_ms: that of the last sample; opened_ms: the stream time of the first chunk;
+    first and of the newest chunk; captured_ms: that of the last sample;
+    clocked: it is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
     deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
     is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
     yet to come.
@@ -38,6 +39,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     first_event_ms: int
     last_event_ms: int
     captured_ms: int
+    clocked: bool = True
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -56,7 +58,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             audio_ms=self.audio_ms(),
             gaps=self.gaps,
             duplicates=self.order.duplicates,
-            captured_ms=self.captured_ms,
+            captured_ms=self.captured_ms if self.clocked else None,
         )
 
     def audio_ms(self) -> int:

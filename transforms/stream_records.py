@@ -36,7 +36,10 @@ class KafkaRecord(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value."""
+    """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value.
+
+    substituted: event_ms is the time of reading, since the record's own was unusable.
+    """
 
     session: str
     sequence: int
@@ -51,6 +54,7 @@ class Chunk(NamedTuple):
     partition: int
     offset: int
     headers: list[Header]
+    substituted: bool = False
 
 
 class EnhancedChunk(NamedTuple):

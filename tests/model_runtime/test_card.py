@@ -117,7 +117,7 @@ def test_a_wrong_whisper_card_is_refused(tmp_path: Path, changes: dict[str, obje
 def test_a_ctc_card_has_its_tokens_in_itself(tmp_path: Path) -> None:
     card = {**WHISPER, "kind": "utterance_ctc", "framing": {"pad_multiple_samples": 1, "frame_samples": 1}}
     (tmp_path / "card.yaml").write_text(yaml.safe_dump(card), encoding="utf-8")
-    with pytest.raises(ConfigError, match="tokens of a CTC model must be at least 2, got 0"):
+    with pytest.raises(ConfigError, match="tokens of kind utterance_ctc must be at least 2, got 0"):
         load_card(str(tmp_path))
 
 

@@ -39,6 +39,8 @@ RECIPES: dict[str, str | Recipe] = {
         "batch-alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(5000, 800, 2000)
     ),
     "all enhanced": Recipe("enhanced", DENOISE, VAD, AsrConfig("unison-asr-stream")),
+    "transducer": Recipe("transducer", None, VAD, AsrConfig("unison-asr-transducer")),
+    "greedy transducer": Recipe("greedy", None, VAD, AsrConfig("unison-asr-transducer", decoder="greedy")),
     "whisper": Recipe("whisper", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(5000, 300, 5000)),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
 }

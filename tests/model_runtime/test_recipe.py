@@ -10,7 +10,7 @@ from model_runtime.recipe import PACKAGE_RECIPES, load_recipe
 
 def test_packaged_recipes_are_found_by_name() -> None:
     names = sorted(path.stem for path in PACKAGE_RECIPES.glob("*.yaml"))
-    assert names == ["batch", "enhance", "segment", "streaming"]
+    assert names == ["batch", "enhance", "segment", "sentences", "streaming"]
     assert [load_recipe(name).name for name in names] == names
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.tail import Display, Fields
+from service.tail import Display, Fields, Once
 
 
 def result(kind: str, **fields: object) -> Fields:
@@ -41,3 +41,9 @@ def test_a_long_partial_shows_its_end_within_one_line(width: int) -> None:
     shown = Display(width).show(result("partial")).removeprefix("\r\x1b[K")
     assert len(shown) == width - 1
     assert "s: one two ...".endswith(shown[1:])
+
+
+def test_a_result_that_is_written_again_is_told_from_a_new_one() -> None:
+    once = Once(remembered=2)
+    ids = ["a", "b", "a", "c", "b", "a"]
+    assert [once.is_new({"result_id": result_id}) for result_id in ids] == [True, True, False, True, False, True]

@@ -20,6 +20,8 @@ from transforms.stream_records import KafkaPartition, KafkaRecord
 
 pytestmark = pytest.mark.kafka
 
+FIRST_MS = 1_600_000_000_000
+
 
 class Rounds:
     """Plays the runner: reads a partition round after round, from where the last one has stopped."""
@@ -65,7 +67,7 @@ def rounds(make_config: Callable[..., KafkaConfig]) -> Iterator[Callable[..., Ro
         close_readers(each.config)
 
 
-def send(config: KafkaConfig, count: int, partition: int = 0, first_ms: int = 1_000, **settings: object) -> None:
+def send(config: KafkaConfig, count: int, partition: int = 0, first_ms: int = FIRST_MS, **settings: object) -> None:
     with_settings = KafkaProducer(bootstrap_servers=config.bootstrap_servers, acks="all", **settings)
     for i in range(count):
         with_settings.send(
@@ -94,11 +96,11 @@ def test_stream_time_rises_between_rounds_also_where_timestamps_do_not(rounds: C
     source = rounds(max_round_records=1)
     producer = KafkaProducer(bootstrap_servers=source.config.bootstrap_servers)
     for _ in range(5):
-        producer.send(source.config.topics.audio, b"x", key=b"s", timestamp_ms=5_000)
+        producer.send(source.config.topics.audio, b"x", key=b"s", timestamp_ms=FIRST_MS)
     producer.close()
     records = source.read_until(lambda got: len(got) == 5)
     times = [record.stream_ms for record in records]
-    assert {record.event_ms for record in records} == {5_000}
+    assert {record.event_ms for record in records} == {FIRST_MS}
     assert times == sorted(set(times))
 
 
@@ -120,7 +122,7 @@ def test_an_idle_partition_follows_the_clock_and_one_that_is_behind_holds(rounds
     source = rounds(max_round_records=1)
     send(source.config, 3)
     assert source.read_until(lambda got: len(got) == 1)
-    assert source.watermark_ms() < 1_100
+    assert source.watermark_ms() < FIRST_MS + 100
     source.read_until(lambda got: len(got) == 2)
     before = int(time.time() * 1000)
     source.read_until(lambda got: source.watermark_ms() > before - 100)
@@ -145,6 +147,27 @@ def test_records_that_retention_has_deleted_are_jumped_over(
     records = source.read_until(lambda got: len(got) == 5)
     assert [record.offset for record in records] == list(range(15, 20))
     assert "records 0 to 14 have been deleted before they were read" in caplog.text
+
+
+def test_records_after_lost_ones_are_left_out_where_the_configuration_says_latest(
+    rounds: Callable[..., Rounds], admin: KafkaAdminClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = rounds(on_lost_records="latest")
+    send(source.config, 20)
+    admin.delete_records({TopicPartition(source.config.topics.audio, 0): 15})
+    source.read_until(lambda got: "reading goes on at 20" in caplog.text)
+    send(source.config, 2)
+    assert [record.offset for record in source.read_until(lambda got: len(got) == 2)] == [20, 21]
+
+
+def test_lost_records_end_the_job_where_the_configuration_says_so(
+    rounds: Callable[..., Rounds], admin: KafkaAdminClient
+) -> None:
+    source = rounds(on_lost_records="fail")
+    send(source.config, 20)
+    admin.delete_records({TopicPartition(source.config.topics.audio, 0): 15})
+    with pytest.raises(ConfigError, match=r"records 0 to 14 have been deleted before they were read, and"):
+        source.read_until(lambda got: False)
 
 
 def test_a_topic_that_has_been_made_anew_is_said_so(rounds: Callable[..., Rounds]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from model_runtime.card import load_card
 
 MODELS = Path(__file__).resolve().parents[2] / "model_runtime" / "models"
-NAMES = ("unison-denoise", "unison-vad", "unison-asr-stream", "unison-asr-batch")
+NAMES = ("unison-denoise", "unison-vad", "unison-asr-stream", "unison-asr-transducer", "unison-asr-batch")
 SIZE_LIMIT_BYTES = 6_000_000
 
 

@@ -38,7 +38,7 @@ def tone_in_noise(seconds: float, level: float) -> np.ndarray:
     return (level * (sweep + 0.1 * rng.standard_normal(len(time))) + 0.02).astype(np.float32)
 
 
-@pytest.fixture(params=["unison-asr-stream", "unison-asr-batch"])
+@pytest.fixture(params=["unison-asr-stream", "unison-asr-transducer", "unison-asr-batch"])
 def graph(request: pytest.FixtureRequest) -> Model:
     return Model(MODELS / request.param / "fbank.tflite")
 

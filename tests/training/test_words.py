@@ -21,7 +21,7 @@ def test_words_that_share_a_rime_share_its_token() -> None:
     assert encode(["one"])[1] == encode(["nine"])[1]
 
 
-@pytest.mark.parametrize("name", ["unison-asr-stream", "unison-asr-batch"])
+@pytest.mark.parametrize("name", ["unison-asr-stream", "unison-asr-transducer", "unison-asr-batch"])
 def test_cards_have_the_tokens_and_the_lexicon(name: str) -> None:
     card = load_card(name)
     assert list(card.tokens) == TOKENS

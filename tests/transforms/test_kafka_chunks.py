@@ -2,17 +2,19 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import apache_beam as beam
 import pytest
 from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
+from apache_beam.utils.timestamp import Timestamp
 
 from service.wire import NO_SEQUENCE, AudioDefaults
 from transforms.dead_letter import DEAD_LETTERS, Header
 from transforms.kafka_chunks import CHUNKS, DecodeChunks, decode_record
-from transforms.stream_records import KafkaRecord
+from transforms.stream_records import Chunk, KafkaRecord
 
 DEFAULTS = AudioDefaults(encoding="MULAW", sample_rate_hz=8_000, channels=2)
 
@@ -71,3 +73,30 @@ def test_field_case_k02_uses_or_reports_every_record(shared: Path) -> None:
 def test_a_number_that_is_none_is_refused_with_the_name_of_its_header(value: bytes) -> None:
     with pytest.raises(Exception, match="header sequence must be a whole number in ASCII digits"):
         decode_record(record(b"s", b"", [Header("sequence", value)]), DEFAULTS)
+
+
+def test_field_case_b01_what_comes_together_keeps_its_session_and_its_event_times() -> None:
+    records = [
+        record(key, b"xx", [Header("sequence", b"%d" % number)], offset)._replace(stream_ms=5_000 + offset)
+        for offset, (key, number) in enumerate([(b"a", 0), (b"b", 0), (b"a", 1), (b"b", 1), (b"a", 2)])
+    ]
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        decoded = pipeline | beam.Create(records, reshuffle=False) | DecodeChunks(AudioDefaults())
+        assert_that(
+            decoded[CHUNKS] | beam.ParDo(_Stamps()),
+            equal_to([("a", 5_000, [5_000, 5_002, 5_004]), ("b", 5_001, [5_001, 5_003])]),
+        )
+
+
+class _Stamps(beam.DoFn):
+    """Gives (session, the group's Beam timestamp in ms, its chunks' stream times)."""
+
+    def process(
+        self, element: tuple[str, list[Chunk]], stamp: Timestamp = beam.DoFn.TimestampParam
+    ) -> Iterator[tuple[str, int, list[int]]]:
+        session, chunks = element
+        yield session, stamp.micros // 1000, [chunk.stream_ms for chunk in chunks]
+
+
+def test_a_time_that_was_substituted_is_marked() -> None:
+    assert decode_record(record(b"s", b"", [])._replace(substituted=True), DEFAULTS).substituted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transforms.kafka_clock import EventTime, PartitionClock, event_time
+from transforms.kafka_clock import FIRST_EVENT_MS, EventTime, PartitionClock, event_time
 
 NOW = 1_790_000_000_000
 
@@ -11,7 +11,10 @@ NOW = 1_790_000_000_000
     ("timestamp", "expected"),
     [
         (NOW - 5, EventTime(NOW - 5, False)),
-        (0, EventTime(0, False)),
+        (FIRST_EVENT_MS, EventTime(FIRST_EVENT_MS, False)),
+        (FIRST_EVENT_MS - 1, EventTime(NOW, True)),
+        (0, EventTime(NOW, True)),
+        (NOW // 1000, EventTime(NOW, True)),
         (NOW + 60_000, EventTime(NOW + 60_000, False)),
         (NOW + 60_001, EventTime(NOW, True)),
         (-1, EventTime(NOW, True)),
@@ -19,7 +22,19 @@ NOW = 1_790_000_000_000
         ((NOW - 5) * 1000, EventTime(NOW, True)),
         (2**63 - 1, EventTime(NOW, True)),
     ],
-    ids=["past", "epoch", "a little ahead", "too far ahead", "minus one", "none", "microseconds", "largest"],
+    ids=[
+        "past",
+        "far past",
+        "too far past",
+        "epoch",
+        "seconds",
+        "a little ahead",
+        "too far ahead",
+        "minus one",
+        "none",
+        "microseconds",
+        "largest",
+    ],
 )
 def test_an_unusable_timestamp_is_replaced_by_the_time_of_reading(timestamp: int | None, expected: EventTime) -> None:
     assert event_time(timestamp, NOW, max_future_ms=60_000) == expected

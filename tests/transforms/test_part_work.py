@@ -215,3 +215,16 @@ def test_file_with_just_the_rows_of_a_part_becomes_the_part(folder: Path) -> Non
     run.parts = make_parts(split_sources(find_sources(str(folder / "*.wav")), 2), 3)
     (done,) = run.done()
     assert part_names(run.order.parts_folder) == [done.name]
+
+
+def test_rows_of_two_lists_that_share_their_segments_have_a_result_each(tmp_path: Path) -> None:
+    """Both rows have the same identity and content, and so the same key."""
+    _write_wav(tmp_path / "a.wav", 500)
+    for name in ("x.scp", "y.scp"):
+        (tmp_path / name).write_text("r a.wav\n")
+    (tmp_path / "segments").write_text("u r 0 -1\n")
+    sources = find_sources([str(tmp_path / "x.scp"), str(tmp_path / "y.scp")])
+    for rows_per_part in (2, 1):
+        run = _Run(tmp_path, _Counting(), output=str(tmp_path / str(rows_per_part)))
+        run.parts = make_parts(split_sources(sources, 2), rows_per_part)
+        assert run() == ["500", "500"]

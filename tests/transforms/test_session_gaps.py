@@ -174,3 +174,8 @@ def test_a_frame_that_a_gap_has_cut_apart_is_not_joined(logic: SessionLogic, chu
     heard = play(logic, [[*chunks[:2], odd, *chunks[4:]]])
     assert heard.counts["frames_cut_off"] == 1
     assert heard.refused == []
+
+
+def test_capture_times_that_are_not_the_senders_give_no_latency(logic: SessionLogic, chunks: list[Chunk]) -> None:
+    heard = play(logic, [[chunks[0]], [chunks[1]._replace(substituted=True)], [chunks[2]]])
+    assert [result.captured_ms for result in heard.results] == [1_000_100, None, 1_000_300]

@@ -153,3 +153,13 @@ def test_sessions_do_not_colour_each_other(
         books[chunk.session] = turn.book
         mixed[chunk.session] += [(result.result_id, result.text or result.reason) for result in turn.results]
     assert mixed == {"s": play(logic, loud)[0], "q": play(logic, quiet)[0]}
+
+
+def test_field_case_s08_a_session_that_is_only_kept_alive_ends_after_its_longest_time(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
+) -> None:
+    opened = logic.advance(None, [make_chunk(0, part)])
+    alive = logic.advance(opened.book, [make_chunk(1, b"", event_ms=1_000_900)])
+    assert opened.timer_ms == 1_000_000 + CONFIG.max_session_ms
+    ended = logic.expire(alive.book or b"", "s", opened.timer_ms)
+    assert [result.reason for result in ended.results][-1:] == ["length"]

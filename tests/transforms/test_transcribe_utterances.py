@@ -54,8 +54,8 @@ def test_finals_are_those_of_the_whole_clip_and_come_before_the_end_of_the_sessi
     assert len(whole) > 1
     chunks = chunks_of(recording, make_chunk)
     chunks[-1] = chunks[-1]._replace(end_of_stream=True)
-    infer = InferSessions("batch", RouteConfig(), SESSION, OutputConfig(partials=False, segments=False, enhanced=False))
-    assert infer.defers
+    output = OutputConfig(partials=False, segments=False, enhanced=False)
+    infer = InferSessions("batch", RouteConfig(), SESSION, output, defer=True)
     events = TestStream(coder=beam.coders.FastPrimitivesCoder())
     for chunk in chunks:
         events.advance_watermark_to(Timestamp(micros=chunk.stream_ms * 1000))
