@@ -119,7 +119,8 @@ def measure_batch_job(variant: str, minutes: float, rounds: int) -> list[tuple[s
             soundfile.write(Path(folder) / f"{number:04}.wav", clip, RATE_HZ, subtype="PCM_16")
         files = sorted(Path(folder).glob("*.wav"))
         arguments = ["--set", f"input={folder}/*.wav", "--set", f"output={folder}/out"]
-        arguments += ["--set", f"route.variants=[{variant}, float32]"]
+        # Without --force all rounds after the first would only take over what that one has finished.
+        arguments += ["--set", f"route.variants=[{variant}, float32]", "--force"]
         contenders: dict[str, Callable[[], object]] = {
             "engine alone": lambda: engine.run([decode_file(file) for file in files], 16),
             "batch job": lambda: batch.main(arguments),

@@ -25,7 +25,6 @@ from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import end_idle
 from transforms.infer_parts import InferParts
 from transforms.part_file import FOLDER
-from transforms.part_work import WorkOrder, make_parts
 from transforms.read_clips import split_sources
 from transforms.reading_config import ReadingConfig
 from transforms.records import Part
@@ -33,6 +32,7 @@ from transforms.row_key import work_fingerprint
 from transforms.run_journal import RunJournal
 from transforms.sources import find_sources
 from transforms.subtitles import SubtitlesConfig
+from transforms.work_order import WorkOrder, make_parts
 from transforms.write_audio import EnhancedConfig
 from transforms.write_results import ResultsConfig, WriteResults
 

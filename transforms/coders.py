@@ -3,7 +3,34 @@
 from apache_beam.coders import RowCoder, registry
 
 from model_runtime.records import Word
-from transforms.records import ClipResult, ClipRow, Part, PartDone, PartRange, Segment, Shard, Slice, Source
+from transforms.records import (
+    ClipResult,
+    ClipRow,
+    KeyedRow,
+    Part,
+    PartDone,
+    PartRange,
+    PartRows,
+    RowKey,
+    Segment,
+    Shard,
+    Slice,
+    Source,
+)
 
-for _record in (Word, Source, Slice, Part, PartDone, ClipRow, Segment, ClipResult, PartRange, Shard):
+for _record in (
+    Word,
+    Source,
+    Slice,
+    Part,
+    ClipRow,
+    KeyedRow,
+    RowKey,
+    PartRows,
+    PartDone,
+    Segment,
+    ClipResult,
+    PartRange,
+    Shard,
+):
     registry.register_coder(_record, RowCoder)

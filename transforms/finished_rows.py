@@ -1,7 +1,7 @@
 """What earlier runs have finished, found by the keys of rows."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,13 @@ from transforms.part_file import part_names, part_path, read_header
 
 _PLACE = np.dtype([("head", "<u8"), ("tail", "<u8"), ("part", "<u4"), ("size", "<u4"), ("first", "<u8")])
 _NONE = np.zeros(0, _PLACE)
+
+
+class FoundRow(NamedTuple):
+    """A row that is finished: the name of the part that it is in, and its JSON object."""
+
+    part: str
+    line: bytes
 
 
 class FinishedRows:
@@ -29,22 +36,15 @@ class FinishedRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def line(self, key: str) -> bytes | None:
+    def find(self, key: str) -> FoundRow | None:
         """Gives the result with this key; None where there is none."""
         row = self._find(key)
         if row is None:
             return None
-        with open(part_path(self._folder, self._names[int(row["part"])]), "rb") as file:
-            file.seek(int(row["first"]))
-            return file.read(int(row["size"]))[:-1]
-
-    def part_of(self, keys: Sequence[str]) -> str | None:
-        """Gives the part that holds just these rows in this order; None where there is none."""
-        row = self._find(keys[0]) if keys else None
-        if row is None:
-            return None
         name = self._names[int(row["part"])]
-        return name if read_header(self._folder, name)[0].keys == list(keys) else None
+        with open(part_path(self._folder, name), "rb") as file:
+            file.seek(int(row["first"]))
+            return FoundRow(name, file.read(int(row["size"]))[:-1])
 
     def _find(self, key: str) -> np.void | None:
         head, tail = int(key[:16], 16), int(key[16:], 16)

@@ -1,34 +1,48 @@
-"""InferParts: parts of the work through the engine, each committed as a whole."""
+"""InferParts: parts of the work through the engine in batches, each part committed as a whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
+from functools import partial
+from typing import Literal, TypeAlias
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
+from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
+from transforms.batch_work import BatchWork, EngineRunner, batch_weight, row_weight
+from transforms.clip_inference import InferenceConfig
 from transforms.clip_protocol import Settings
 from transforms.clip_workers import ClipWorkers
 from transforms.engine_handle import _EngineFn
 from transforms.finished_rows import FinishedRows
-from transforms.part_work import EngineRunner, PartWork, WorkOrder
-from transforms.records import ClipResult, Part, PartDone
+from transforms.part_work import PartReader, commit_part
+from transforms.records import ClipResult, KeyedRow, Part, PartDone, PartRows
+from transforms.work_order import WorkOrder
 
 METRICS = "speech.infer_parts"
 """The namespace of this step's counters: rows, errors, audio_ms, and device/NAME (rows by device)."""
 
 _LOADER = "transforms.clip_worker:load_engine"
+_ROWS = "rows"
+_FINISHED = "finished"
+# Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
+_Read: TypeAlias = KeyedRow | TaggedOutput[Literal["finished"], tuple[int, PartRows]]  # _FINISHED
 
 
 class InferParts(beam.PTransform):
-    """Does parts of the work: Part -> PartDone, one for one, in no order."""
+    """Does parts of the work: Part -> PartDone, in no order; a part of a run that is over gives nothing.
+
+    Reading, batching and inference stay in one stage: audio that a table holds is never encoded between them, and no
+    more than a batch is held. What is shuffled are references to rows that are on the disk.
+    """
 
     def __init__(self, order: WorkOrder, loader: str = _LOADER) -> None:
         """loader: what loads the engine in a process of its own, "module:function"."""
         super().__init__()
         self.order = order
-        self._infer = _InferPartFn(order, loader)
+        self._infer = _InferBatchFn(order, loader)
 
     def load(self) -> None:
         """Loads the models, for the workers of this process to take over while this transform lives.
@@ -42,15 +56,57 @@ class InferParts(beam.PTransform):
         self._loaded.load_runner()
 
     def expand(self, parts: beam.PCollection[Part]) -> beam.PCollection[PartDone]:
-        return parts | "Spread" >> beam.Reshuffle() | "Infer" >> beam.ParDo(self._infer).with_output_types(PartDone)
+        config = self.order.inference
+        weight = batch_weight(config)
+        read = (
+            parts
+            | "Spread" >> beam.Reshuffle()
+            | "Read" >> beam.ParDo(_ReadPartFn(self.order)).with_outputs(_FINISHED, main=_ROWS)
+        )
+        inferred = (
+            read[_ROWS]
+            # One fixed size: batches are those of the input, and not of how busy the machine is.
+            | "Batch" >> beam.BatchElements(weight, weight, element_size_fn=partial(_weight, config=config))
+            | "Infer" >> beam.ParDo(self._infer)
+        )
+        return (
+            (read[_FINISHED], inferred)
+            | "Finished" >> beam.Flatten()
+            | "ByPart" >> beam.GroupByKey()
+            | "Commit" >> beam.ParDo(_CommitPartFn(self.order))
+        )
 
 
-class _InferPartFn(_EngineFn):
+def _weight(row: KeyedRow, config: InferenceConfig) -> int:
+    return row_weight(row.row, config)
+
+
+class _ReadPartFn(beam.DoFn):
+    def __init__(self, order: WorkOrder) -> None:
+        super().__init__()
+        self._order = order
+        self._finished = Shared()
+
+    def setup(self) -> None:
+        # Held here, or the journal and what earlier runs have finished would be read again for every part.
+        self._reader = PartReader(self._order, self._finished.acquire(self._find_finished))
+
+    def process(self, element: Part) -> Iterator[_Read]:
+        for each in self._reader.read(element):
+            if isinstance(each, PartRows):
+                yield TaggedOutput(_FINISHED, (each.part, each))
+            else:
+                yield each
+
+    def _find_finished(self) -> FinishedRows:
+        return FinishedRows(None if self._order.force else self._order.parts_folder)
+
+
+class _InferBatchFn(_EngineFn):
     def __init__(self, order: WorkOrder, loader: str) -> None:
         super().__init__(order.recipe, order.route)
         self._order = order
         self._settings = Settings(loader, order.recipe, order.route, order.inference, order.enhanced.write)
-        self._finished = Shared()
         self._rows = Metrics.counter(METRICS, "rows")
         self._errors = Metrics.counter(METRICS, "errors")
         self._audio_ms = Metrics.counter(METRICS, "audio_ms")
@@ -59,9 +115,7 @@ class _InferPartFn(_EngineFn):
         self._workers = ClipWorkers(self._settings) if self._order.inference.isolate else None
         if self._workers is None:
             super().setup()
-        runner = self._workers or EngineRunner(self.engine, self._order)
-        # Held here, or what earlier runs have finished would be read again for every part.
-        self._work = PartWork(self._order, runner, self._finished.acquire(self._find_finished))
+        self._work = BatchWork(self._order, self._workers or EngineRunner(self.engine, self._order))
 
     def load_runner(self) -> None:
         """Starts the process with the models and leaves it to the first worker."""
@@ -69,19 +123,16 @@ class _InferPartFn(_EngineFn):
             self._workers.start()
             self._workers.close()
 
-    def process(self, element: Part) -> Iterator[PartDone]:
+    def process(self, element: list[KeyedRow]) -> Iterator[tuple[int, PartRows]]:
         for done in self._work.do(element):
-            if isinstance(done, PartDone):
-                yield done
+            if isinstance(done, PartRows):
+                yield done.part, done
             else:
                 self._count(done)
 
     def teardown(self) -> None:
         if self._workers is not None:
             self._workers.close()
-
-    def _find_finished(self) -> FinishedRows:
-        return FinishedRows(None if self._order.force else self._order.parts_folder)
 
     def _count(self, result: ClipResult) -> None:
         self._rows.inc()
@@ -91,3 +142,12 @@ class _InferPartFn(_EngineFn):
             self._audio_ms.inc(round(1000 * (result.duration_s or 0.0)))
             # The name is only known here; Beam keeps one counter per name.
             Metrics.counter(METRICS, f"device/{result.device}").inc()
+
+
+class _CommitPartFn(beam.DoFn):
+    def __init__(self, order: WorkOrder) -> None:
+        super().__init__()
+        self._order = order
+
+    def process(self, element: tuple[int, Iterable[PartRows]]) -> Iterator[PartDone]:
+        yield commit_part(self._order, *element)

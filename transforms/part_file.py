@@ -1,7 +1,7 @@
-"""Part files: the finished rows of one part of the work, written whole or not at all, found again by their keys."""
+"""Part files: finished rows of the work, written whole or not at all, found again by their keys."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +59,18 @@ def read_part(folder: Path, name: str) -> Iterator[bytes]:
         file.readline()
         for line in file:
             yield line[:-1]
+
+
+def read_rows(folder: Path, name: str, keys: Collection[str]) -> Iterator[FinishedRow]:
+    """Gives the rows of a part that have these keys, in the order of the part."""
+    header, position = read_header(folder, name)
+    wanted = set(keys)
+    with open(part_path(folder, name), "rb") as file:
+        for key, size in zip(header.keys, header.sizes, strict=True):
+            if key in wanted:
+                file.seek(position)
+                yield FinishedRow(key, file.read(size)[:-1])
+            position += size
 
 
 def part_names(folder: Path) -> list[str]:

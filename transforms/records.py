@@ -44,14 +44,6 @@ class Part(NamedTuple):
     rows: int
 
 
-class PartDone(NamedTuple):
-    """A part whose rows are all in the part file of this name; name "": it was left undone, the job being over."""
-
-    number: int
-    name: str
-    rows: int
-
-
 class ClipRow(NamedTuple):
     """One row of the input, its audio not yet decoded. (source, row) is its identity; names and ids may repeat.
 
@@ -72,6 +64,38 @@ class ClipRow(NamedTuple):
     start_s: float | None = None
     duration_s: float | None = None
     error: str = ""
+
+
+class KeyedRow(NamedTuple):
+    """A row that is to be done. part: number of its part; key: of row_key."""
+
+    part: int
+    key: str
+    row: ClipRow
+
+
+class RowKey(NamedTuple):
+    """A row's identity in this run, which is its place in the input's order, and its key in all runs."""
+
+    source: int
+    row: int
+    key: str
+
+
+class PartRows(NamedTuple):
+    """Rows of one part that are finished, in the part file of this name (which may hold others too); "": no rows."""
+
+    part: int
+    name: str
+    rows: list[RowKey]
+
+
+class PartDone(NamedTuple):
+    """A part whose rows, and no others, are in the part file of this name, in the input's order."""
+
+    number: int
+    name: str
+    rows: int
 
 
 class Segment(NamedTuple):

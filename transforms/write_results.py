@@ -29,7 +29,7 @@ class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     formats: tuple[Literal["jsonl", "parquet", "ctm", "rttm"], ...] = ("jsonl", "parquet")  # ctm: words, rttm: speech
     name: Annotated[str, Meta(min_length=1)] = "results"  # of the files, without ending
     shards: Annotated[int, Meta(ge=1, le=10_000)] = 1  # files per format; the rows keep the input's order over all
-    rows_per_part: Annotated[int, Meta(ge=1, le=100_000)] = 256  # rows that are committed together; a crash costs these
+    rows_per_part: Annotated[int, Meta(ge=1, le=100_000)] = 256  # rows in one file of finished work
 
     def __post_init__(self) -> None:
         if not self.formats or len(set(self.formats)) != len(self.formats):
@@ -41,7 +41,7 @@ class ResultsConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WriteResults(beam.PTransform):
-    """Writes the results of all parts: PartDone -> the paths written, none where a part was left undone.
+    """Writes the results of all parts: PartDone -> the paths written, none where a part is missing.
 
     The rows stand in the input's order; with several shards each has a run of them, all about equally many.
     """
@@ -72,7 +72,7 @@ class WriteResults(beam.PTransform):
 
 
 def plan_shards(done: Iterable[PartDone], shards: int, parts: int) -> list[Shard]:
-    """Gives what stands in each file; nothing if a part is missing or was left undone."""
+    """Gives what stands in each file; nothing if a part is missing, as where the run was over before it was begun."""
     ordered = sorted(part for part in done if part.name)
     if len(ordered) != parts:
         return []

@@ -235,7 +235,8 @@ def test_every_step_can_be_pickled_without_opening_anything(tmp_path: Path, monk
 
     pipeline.visit(_Collect())
     own = [step for step in steps if type(step).__module__.startswith("transforms.")]
-    assert {type(step).__name__ for step in own} == {"_InferPartFn", "_PlanShardsFn", "_WriteShardFn"}
+    names = {"_ReadPartFn", "_InferBatchFn", "_CommitPartFn", "_PlanShardsFn", "_WriteShardFn"}
+    assert {type(step).__name__ for step in own} == names
     assert [type(pickle.loads(pickle.dumps(step))) for step in own] == [type(step) for step in own]
     assert all(cloudpickle_pickler.loads(cloudpickle_pickler.dumps(step)) for step in steps)
 

@@ -20,7 +20,7 @@ from model_runtime.card import load_card
 from model_runtime.recipe import PACKAGE_RECIPES
 from pipelines.batch import main
 from pipelines.run_record import read_record
-from transforms.part_file import FOLDER, part_names
+from transforms.part_file import FOLDER, part_names, read_part
 from transforms.run_lock import run_lock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,23 +57,33 @@ def _wait(condition: Callable[[], bool], limit_s: float = 120) -> None:
 
 
 def test_killed_job_goes_on_where_it_was(clips: Path, tmp_path: Path) -> None:
-    small = ("reading.rows_per_slice=2", "results.rows_per_part=2")
+    """Batches of four rows in parts of thirty: killed between batches, it repeats none that was finished."""
+    small = ("inference.batch_size=1", "reading.rows_per_slice=10", "results.rows_per_part=30")
     assert main(_arguments(clips, tmp_path / "right")) == 0
     output = tmp_path / "out"
     command = [sys.executable, "-m", "pipelines.batch", *_arguments(clips, output, *small)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as job:
         _wait(lambda: len(part_names(output / FOLDER)) >= 3 or job.poll() is not None)
         os.kill(job.pid, signal.SIGKILL)
-    finished = part_names(output / FOLDER)
-    assert 3 <= len(finished) < CLIPS // 2
+    finished = _finished_audio_s(output)
+    assert 12 <= len(finished) < CLIPS
     assert not (output / "results.jsonl").exists()
     killed = read_record(output)
     assert killed is not None and (killed.state, killed.exit_code) == ("running", None)
     assert main(_arguments(clips, output, *small)) == 0
     record = read_record(output)
-    assert record is not None and record.reused == 2 * len(finished)
-    assert set(finished) < set(part_names(output / FOLDER))
+    assert record is not None and record.reused == len(finished)
+    assert record.new_audio_s == pytest.approx(record.audio_s - sum(finished.values()), abs=1e-6)
+    assert len(part_names(output / FOLDER)) == 2
     assert _rows(output) == _rows(tmp_path / "right")
+
+
+def _finished_audio_s(output: Path) -> dict[str, float]:
+    """Seconds of audio of the rows that a killed job has left finished, by their file."""
+    folder = output / FOLDER
+    rows = [json.loads(line) for name in part_names(folder) for line in read_part(folder, name)]
+    assert len({row["audio_filepath"] for row in rows}) == len(rows)
+    return {row["audio_filepath"]: row["duration"] or 0.0 for row in rows}
 
 
 def test_record_says_what_the_run_did(clips: Path, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from transforms.finished_rows import FinishedRows
+from transforms.finished_rows import FinishedRows, FoundRow
 from transforms.part_file import (
     FinishedRow,
     keep_parts,
     part_names,
     read_header,
     read_part,
+    read_rows,
     remove_unfinished,
     write_part,
 )
@@ -44,27 +45,26 @@ def test_every_finished_row_is_found_by_its_key(tmp_path: Path) -> None:
     write_part(tmp_path, "p", _rows(*lines)[:1])
     write_part(tmp_path, "q", _rows(*lines)[1:])
     finished = FinishedRows(tmp_path)
-    assert [finished.line(key) for key in KEYS] == lines
-    assert finished.line("0123456789abcdef" + "0" * 16) is None
+    assert [finished.find(key) for key in KEYS] == [FoundRow(*found) for found in zip("pqqq", lines, strict=True)]
+    assert finished.find("0123456789abcdef" + "0" * 16) is None
     assert len(finished) == 4
 
 
 def test_error_that_may_pass_is_not_finished_and_one_that_stays_is(tmp_path: Path) -> None:
     write_part(tmp_path, "p", _rows(_line("", "disk", True), _line("", "html"), _line("a")))
     finished = FinishedRows(tmp_path)
-    assert [finished.line(key) is not None for key in KEYS[:3]] == [False, True, True]
+    assert [finished.find(key) is not None for key in KEYS[:3]] == [False, True, True]
 
 
-def test_part_is_found_only_by_all_its_keys_in_order(tmp_path: Path) -> None:
-    write_part(tmp_path, "p", _rows(_line("a"), _line("b")))
-    finished = FinishedRows(tmp_path)
-    assert finished.part_of(KEYS[:2]) == "p"
-    assert [finished.part_of(keys) for keys in (KEYS[:1], KEYS[1::-1], KEYS[:3], [])] == [None] * 4
+def test_rows_are_read_by_their_keys_in_the_order_of_the_part(tmp_path: Path) -> None:
+    rows = _rows(_line("a"), _line("longer"), _line("c"))
+    write_part(tmp_path, "p", rows)
+    assert list(read_rows(tmp_path, "p", [KEYS[2], KEYS[1], KEYS[3]])) == rows[1:]
 
 
 def test_without_a_folder_nothing_is_finished(tmp_path: Path) -> None:
     for folder in (None, tmp_path / "none"):
-        assert (len(FinishedRows(folder)), FinishedRows(folder).line(KEYS[0])) == (0, None)
+        assert (len(FinishedRows(folder)), FinishedRows(folder).find(KEYS[0])) == (0, None)
 
 
 def test_killed_writers_leave_nothing_that_counts(tmp_path: Path) -> None:

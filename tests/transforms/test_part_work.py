@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -15,16 +16,18 @@ from model_runtime.calls import CallTally
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import DeviceError
 from model_runtime.records import Enhanced, Event, Final, MadeBy
+from transforms.batch_work import BatchWork, EngineRunner
 from transforms.clip_inference import InferenceConfig
 from transforms.finished_rows import FinishedRows
-from transforms.part_file import FOLDER, part_names, read_header, read_part
-from transforms.part_work import EngineRunner, PartWork, WorkOrder, make_parts
+from transforms.part_file import FOLDER, keep_parts, part_names, read_header, read_part
+from transforms.part_work import PartReader, commit_part
 from transforms.read_clips import split_sources
 from transforms.reading_config import ReadingConfig
-from transforms.records import AUDIO, MANIFEST, Part, PartDone, Slice
+from transforms.records import KeyedRow, PartDone, PartRows
 from transforms.run_journal import RunJournal
 from transforms.sources import find_sources
 from transforms.subtitles import SubtitlesConfig
+from transforms.work_order import WorkOrder, make_parts
 from transforms.write_audio import EnhancedConfig
 
 
@@ -47,7 +50,7 @@ class _Counting:
 
 
 class _Run:
-    """One run over the clips of a folder, in parts of two rows."""
+    """One run over the clips of a folder: parts of two rows, batches of three."""
 
     def __init__(self, folder: Path, engine: _Counting, **fields: object) -> None:
         order = WorkOrder(
@@ -66,12 +69,34 @@ class _Run:
         self.order = msgspec.structs.replace(order, **fields)
         self.parts = make_parts(split_sources(find_sources(str(folder / "*.wav")), 2), 2)
         folder_of_parts = None if self.order.force else self.order.parts_folder
-        self.work = PartWork(self.order, EngineRunner(engine, self.order), FinishedRows(folder_of_parts))
+        self.reader = PartReader(self.order, FinishedRows(folder_of_parts))
+        self.work = BatchWork(self.order, EngineRunner(engine, self.order))
+
+    def done(self) -> list[PartDone]:
+        """Does all parts; a batch is done as soon as it is full, as in the pipeline."""
+        finished: dict[int, list[PartRows]] = {}
+        hand: list[KeyedRow] = []
+        for each in chain.from_iterable(map(self.reader.read, self.parts)):
+            if isinstance(each, PartRows):
+                finished.setdefault(each.part, []).append(each)
+                continue
+            hand.append(each)
+            if len(hand) == 3:
+                self._do(hand, finished)
+                hand = []
+        self._do(hand, finished)
+        return [commit_part(self.order, number, reversed(rows)) for number, rows in sorted(finished.items())]
+
+    def _do(self, batch: list[KeyedRow], finished: dict[int, list[PartRows]]) -> None:
+        for each in self.work.do(batch) if batch else ():
+            if isinstance(each, PartRows):
+                finished.setdefault(each.part, []).append(each)
 
     def __call__(self) -> list[str]:
-        """Does all parts; gives the texts (or errors) of the rows in the input's order."""
-        done = [each for part in self.parts for each in self.work.do(part) if isinstance(each, PartDone)]
-        lines = [line for each in done for line in read_part(self.order.parts_folder, each.name)]
+        """Does all parts and keeps no other file; gives the texts (or errors) of the rows in the input's order."""
+        names = [each.name for each in self.done()]
+        keep_parts(self.order.parts_folder, names)
+        lines = [line for name in names for line in read_part(self.order.parts_folder, name)]
         return [row["pred_text"] or row["error"] for row in map(json.loads, lines)]
 
 
@@ -142,10 +167,13 @@ def test_row_whose_clean_audio_or_subtitles_are_gone_is_done_again(folder: Path)
 
 
 def test_crash_at_any_write_loses_and_doubles_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file appears by os.replace; the n-th one fails, for each n, before or after it took place."""
+    """Every file appears by os.replace; the n-th one fails, for each n, before or after it took place.
+
+    There are two files of batches and then three of parts.
+    """
     right = _Run(folder, _Counting())()
     replace = os.replace
-    for crash in range(3):
+    for crash in range(5):
         for after in (False, True):
             output = str(folder / f"out{crash}{after}")
             count = iter(range(10))
@@ -164,19 +192,29 @@ def test_crash_at_any_write_loses_and_doubles_nothing(folder: Path, monkeypatch:
                 _Run(folder, first, output=output)()
             monkeypatch.setattr(os, "replace", replace)
             parts = Path(output, FOLDER)
-            finished = sum(len(read_header(parts, name)[0].keys) for name in part_names(parts))
+            finished = len({key for name in part_names(parts) for key in read_header(parts, name)[0].keys})
             assert _Run(folder, second, output=output)() == right
-            assert (finished, len(second.had)) == (min(5, 2 * (crash + after)), 5 - finished)
+            assert (finished, len(second.had)) == (min(5, 3 * (crash + after)), 5 - finished)
 
 
-def test_nothing_more_is_done_once_too_many_rows_are_bad(folder: Path) -> None:
+def test_no_part_is_begun_once_too_many_rows_are_bad(folder: Path) -> None:
+    """The first batch, of the bad rows and one of the second part, says that it is over; that part is still done."""
     for size in (500, 501):
         (folder / f"{size}.wav").write_text("<html>")
     engine = _Counting()
-    run = _Run(folder, engine, max_errors=1)
-    done = [each for part in run.parts for each in run.work.do(part) if isinstance(each, PartDone)]
-    assert [bool(each.name) for each in done] == [True, False, False]
-    assert engine.had == []
+    done = _Run(folder, engine, max_errors=1).done()
+    assert [(each.number, each.rows) for each in done] == [(0, 2), (1, 2)]
+    assert engine.had == [503, 504]
+
+
+def test_file_with_just_the_rows_of_a_part_becomes_the_part(folder: Path) -> None:
+    for size in (503, 504, 666):
+        (folder / f"{size}.wav").unlink()
+    _write_wav(folder / "502.wav", 502)
+    run = _Run(folder, _Counting())
+    run.parts = make_parts(split_sources(find_sources(str(folder / "*.wav")), 2), 3)
+    (done,) = run.done()
+    assert part_names(run.order.parts_folder) == [done.name]
 
 
 def test_rows_of_two_lists_that_share_their_segments_have_a_result_each(tmp_path: Path) -> None:
@@ -185,20 +223,8 @@ def test_rows_of_two_lists_that_share_their_segments_have_a_result_each(tmp_path
     for name in ("x.scp", "y.scp"):
         (tmp_path / name).write_text("r a.wav\n")
     (tmp_path / "segments").write_text("u r 0 -1\n")
-    run = _Run(tmp_path, _Counting())
     sources = find_sources([str(tmp_path / "x.scp"), str(tmp_path / "y.scp")])
-    run.parts = make_parts(split_sources(sources, 2), 2)
-    assert run() == ["500", "500"]
-
-
-def test_parts_are_runs_of_slices_of_about_equal_size() -> None:
-    slices = [Slice(number, AUDIO, [str(number)], 1, rows) for number, rows in enumerate([16, 16, 3, 16, 1])]
-    slices.append(Slice(9, MANIFEST, ["m"], 1, 100))
-    parts: list[Part] = make_parts(slices, 32)
-    assert [(part.number, [each.source for each in part.slices], part.rows) for part in parts] == [
-        (0, [0, 1], 32),
-        (1, [2, 3, 4, 9], 120),
-    ]
-    assert [part.rows for part in make_parts(slices, 1000)] == [152]
-    assert [part.rows for part in make_parts(slices, 1000, least_parts=10)] == [16, 16, 19, 101]
-    assert make_parts([], 32) == []
+    for rows_per_part in (2, 1):
+        run = _Run(tmp_path, _Counting(), output=str(tmp_path / str(rows_per_part)))
+        run.parts = make_parts(split_sources(sources, 2), rows_per_part)
+        assert run() == ["500", "500"]
