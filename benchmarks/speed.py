@@ -32,23 +32,23 @@ machine does makes both dearer. A job that is behind hears several chunks of a s
 a call: its ratio falls as its latency grows, and neither is that of a job that keeps up. Latency in seconds means that
 the machine could not keep up with 20 sessions.
 
-What was tried on the job's cost, each step with those before it. The first and the last row were measured on a machine
-on which two trainings and more ran:
+What was done about the job's cost, each step with those before it. All rows were measured on a machine that had two
+trainings and more to do, one to three runs each, so they tell the direction and not the size:
 
 | step | ratio to the engine |
 |---|---|
-| chunk by chunk: a read and two writes of state, a call of the models; rounds of 50 ms | 3.2 to 3.3 |
-| cheaper rounds and one element per session and round (below) | 2.3 to 2.4 |
-| rounds that go on while the models are busy | 1.8 to 2.2 |
+| chunk by chunk: a read and two writes of state, a call of the models; rounds of 50 ms | 3.1 to 4.1 |
+| cheaper rounds and one element per session and round (below) | 2.3 to 2.9 |
+| rounds that go on while the models are busy | 1.7 to 2.6 |
 | brief answers to Prism's progress requests, the job behind | 1.2 to 1.6 |
 | the same at a third of the speed, the job keeping up | 1.9 to 2.1 |
 
 Cheaper rounds: each reads once, at its end; a bundle's results leave in one request (`linger_ms`); records are encoded
 where they are written; MessagePack instead of rows between steps; timers are set only when they are due sooner; 80 ms.
 
-What did not help, or was not done: Beam's state cache (Prism hands out no cache tokens, so nothing outlives a bundle;
-within a bundle a state is read once anyway); `poll_round_ms` of 100 and more (Prism asks for the progress of each such
-round); several sessions under one key (fewer state requests, but the state of all is written for each).
+Not measured, by what Prism's and the SDK's sources say: Beam's state cache (Prism hands out no cache tokens, so nothing
+would outlive a bundle, and within one a state is read once anyway); rounds of 100 ms and more (Prism asks for the
+progress of each); several sessions under one key (fewer state requests, but the state of all is written for each).
 """
 
 
