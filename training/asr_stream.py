@@ -1,10 +1,6 @@
 """``python -m training.asr_stream``: trains, exports and measures unison-asr-stream."""
 
 import functools
-from collections.abc import Iterator
-
-import numpy as np
-import tensorflow as tf
 
 from training import stream_network
 from training.asr_card import asr_card, graph_entry
@@ -13,13 +9,11 @@ from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
 from training.ctc_training import FIND_WORDS, REFINE, ctc_objective
-from training.examples import calibration_pcm
-from training.export import Arrays as Tensors
+from training.examples import session_calls
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
-from training.filterbank import CONTEXT_SAMPLES, features
+from training.filterbank import CONTEXT_SAMPLES
 from training.recogniser_training import train_recogniser
-from training.utterances import load_source
 from training.weights import Arrays, fold_norms, load_weights
 
 NAME = "unison-asr-stream"
@@ -31,8 +25,6 @@ _FRAMING = {
     "delay_samples": 0,
 }
 _FINDING_SHARE = 0.4
-_CALIBRATION_EXAMPLES = 30
-_CALIBRATION_SAMPLES = 51200
 
 
 def train(options: Options) -> Arrays:
@@ -51,27 +43,14 @@ def train(options: Options) -> Arrays:
     return train_recogniser(ctc_objective(stream_network.whole, REFINE), arrays, schedule, *folders, options.seed)
 
 
-def _calibration(options: Options, folded: Arrays) -> Iterator[Tensors]:
-    """Inputs and states of calls in the middle of sessions."""
-    source = load_source(options.cache, options.shared)
-    step = tf.function(functools.partial(stream_network.step, folded))
-    for pcm in calibration_pcm(source, _CALIBRATION_EXAMPLES, _CALIBRATION_SAMPLES):
-        inputs = features(np.pad(pcm, (CONTEXT_SAMPLES, 0))[None]).numpy()
-        states = stream_network.zero_states(1)
-        for start in range(0, inputs.shape[1], stream_network.CALL_FEATURES):
-            call = {"features": inputs[:, start : start + stream_network.CALL_FEATURES]} | states
-            yield call
-            outputs = step(**call)
-            states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
-
-
 def export(options: Options, arrays: Arrays) -> None:
     """Writes the card and the graphs."""
     folded = fold_norms(arrays)
     graph = Graph(functools.partial(stream_network.step, folded), stream_network.step_inputs())
     write_fbank(options.output)
     (options.output / "encoder_float32.tflite").write_bytes(convert_float(graph))
-    quantised = convert_int8(graph, _calibration(options, folded))
+    heard = session_calls(options.cache, options.shared, graph.function)
+    quantised = convert_int8(graph, (call for call, _ in heard))
     (options.output / "encoder_int8.tflite").write_bytes(quantised)
     encoder = graph_entry("encoder", ["features"], "log_probs", list(stream_network.state_shapes()))
     write_card(options.output, asr_card(NAME, "streaming_ctc", dict(_FRAMING), [encoder]))

@@ -1,7 +1,7 @@
 """``python -m training.asr_transducer``: trains, exports and measures unison-asr-transducer."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -12,16 +12,15 @@ from training.asr_card import asr_card, graph_entry
 from training.asr_evaluation import STREAM_BLOCK_SAMPLES
 from training.card import Value, read_card, write_card
 from training.command import Options, Steps, run_command
-from training.examples import calibration_pcm
+from training.examples import session_calls
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
-from training.filterbank import CONTEXT_SAMPLES, features
+from training.filterbank import CONTEXT_SAMPLES
 from training.layers import Mode
 from training.recogniser_evaluation import evaluate
 from training.recogniser_training import Batch, train_recogniser
 from training.transducer_loss import transducer_loss
-from training.utterances import load_source
 from training.weights import Arrays, Weights, fold_norms, load_weights
 
 NAME = "unison-asr-transducer"
@@ -34,8 +33,6 @@ _FRAMING: dict[str, Value] = {
 }
 # The prediction network is trained over this many tokens at once: no example has more.
 _MOST_LABELS = 48
-_CALIBRATION_EXAMPLES = 30
-_CALIBRATION_SAMPLES = 51200
 
 
 def _start(options: Options) -> Arrays:
@@ -56,20 +53,6 @@ def train(options: Options) -> Arrays:
     return train_recogniser(_objective, _start(options), options.schedule, *folders, options.seed)
 
 
-def _encoder_calls(options: Options, weights: Arrays) -> Iterator[tuple[Tensors, np.ndarray]]:
-    """Inputs and states of calls in the middle of sessions, and what the encoder makes of them, [1, 2, 96]."""
-    source = load_source(options.cache, options.shared)
-    step = tf.function(functools.partial(net.encoder_step, weights))
-    for pcm in calibration_pcm(source, _CALIBRATION_EXAMPLES, _CALIBRATION_SAMPLES):
-        inputs = features(np.pad(pcm, (CONTEXT_SAMPLES, 0))[None]).numpy()
-        states = stream_network.zero_states(1)
-        for start in range(0, inputs.shape[1], stream_network.CALL_FEATURES):
-            call = {"features": inputs[:, start : start + stream_network.CALL_FEATURES]} | states
-            outputs = step(**call)
-            states = {name: outputs[name[:-3] + "_out"].numpy() for name in states}
-            yield call, outputs["encoding"].numpy()
-
-
 def _predictor_examples(weights: Arrays) -> Iterator[Tensors]:
     """Random texts: the network has seen every token after every other."""
     rng = np.random.default_rng(37)
@@ -81,22 +64,24 @@ def _predictor_examples(weights: Arrays) -> Iterator[Tensors]:
             memory = net.predictor_step(weights, call["token"], memory)["memory_out"].numpy()
 
 
-def _joiner_examples(options: Options, weights: Arrays) -> Iterator[Tensors]:
+def _joiner_examples(weights: Arrays, encodings: Iterable[tf.Tensor]) -> Iterator[Tensors]:
     """What the encoder hears with what is predicted after random texts."""
     predictions = [net.predictor_step(weights, **call)["prediction"].numpy() for call in _predictor_examples(weights)]
-    for number, (_, encoding) in enumerate(_encoder_calls(options, weights)):
-        yield {"encoding": encoding[0, :1], "prediction": predictions[number % len(predictions)]}
+    for number, encoding in enumerate(encodings):
+        yield {"encoding": encoding[0, :1].numpy(), "prediction": predictions[number % len(predictions)]}
 
 
 def export(options: Options, arrays: Arrays) -> None:
     """Writes the card and the graphs."""
     weights = fold_norms(arrays)
     write_fbank(options.output)
-    heard = (call for call, _ in _encoder_calls(options, weights))
+    encoder = functools.partial(net.encoder_step, weights)
+    heard = (call for call, _ in session_calls(options.cache, options.shared, encoder))
+    encodings = (outputs["encoding"] for _, outputs in session_calls(options.cache, options.shared, encoder))
     graphs = {
         "encoder": (net.encoder_step, stream_network.step_inputs(), heard),
         "predictor": (net.predictor_step, net.predictor_inputs(), _predictor_examples(weights)),
-        "joiner": (net.joiner_step, net.joiner_inputs(), _joiner_examples(options, weights)),
+        "joiner": (net.joiner_step, net.joiner_inputs(), _joiner_examples(weights, encodings)),
     }
     for role, (function, inputs, examples) in graphs.items():
         graph = Graph(functools.partial(function, weights), inputs)
