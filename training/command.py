@@ -69,7 +69,9 @@ def run_command(name: str, description: str, steps: Steps, argv: list[str] | Non
     options = Options(**parsed)
     configure_threads()
     if not evaluate_only:
-        arrays = load_weights(options.checkpoint) if export_only else steps.train(options)
-        steps.export(options, arrays)
+        if not export_only:
+            steps.train(options)
+        # From the checkpoint either way: it holds half precision, and exporting it again must give the same graphs.
+        steps.export(options, load_weights(options.checkpoint))
     if not export_only:
         steps.evaluate(options)
