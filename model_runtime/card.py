@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 import yaml
 
-from model_runtime.errors import ConfigError, ModelError
+from model_runtime.errors import ConfigError, ModelError, NotImportedError
 from model_runtime.graph import GraphBinding
 from model_runtime.whisper_framing import WhisperFraming
 
@@ -171,7 +171,7 @@ def load_card(name: str, folders: tuple[Path, ...] = (PACKAGE_MODELS, USER_MODEL
     """Gives the card of a model by its name (a folder below one of `folders`) or by the path of its card or folder.
 
     Raises:
-        ModelError: there is no such model; the message lists those that are.
+        ModelError: there is no such model (NotImportedError: yet); the message lists those that are.
         ConfigError: the card is wrong; the message gives the path and the field.
     """
     path = _find(name, folders)
@@ -192,8 +192,10 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
         if candidate.is_file():
             return candidate
     known = sorted(card.parent.name for folder in folders for card in folder.glob("*/card.yaml"))
-    hint = "; python -m training.import_whisper makes Whisper's" if name.startswith("whisper-") else ""
-    raise ModelError(f"no model {name!r}: not a path of a card, and not one of {known}{hint}")
+    missing = f"no model {name!r}: not a path of a card, and not one of {known}"
+    if name.startswith("whisper-"):
+        raise NotImportedError(f"{missing}; deploy/whisper.sh makes it")
+    raise ModelError(missing)
 
 
 def _at_least(field: str, value: int, bound: int) -> None:

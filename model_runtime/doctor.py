@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +17,10 @@ import numpy as np
 import yaml
 
 from model_runtime.assembly import Assembly, assemble
-from model_runtime.card import PACKAGE_MODELS, load_card
+from model_runtime.card import PACKAGE_MODELS, USER_MODELS, load_card
 from model_runtime.devices import RouteConfig, probe
 from model_runtime.engine import SpeechEngine
-from model_runtime.errors import ConfigError, SpeechError
+from model_runtime.errors import ConfigError, NotImportedError, SpeechError
 from model_runtime.graph_check import check_graph
 from model_runtime.graph_file import GraphFile, read_graph_file
 from model_runtime.recipe import PACKAGE_RECIPES, load_recipe
@@ -85,13 +86,20 @@ def examine_models(folder: Path = PACKAGE_MODELS) -> Iterator[Finding]:
             yield Finding(f"{card.name} {card.version} ({card.task}, {card.kind}): {', '.join(sizes)}")
 
 
-def examine_recipe(name: str, route: RouteConfig) -> Iterator[Finding]:
-    """Gives for each stage's graphs the variant and the device that would run them; a second of silence is run."""
+def examine_recipe(name: str, route: RouteConfig, needed: bool = True) -> Iterator[Finding]:
+    """Gives for each stage's graphs the variant and the device that would run them; a second of silence is run.
+
+    Args:
+        needed: whether it matters that a model has not been imported yet.
+    """
     try:
         recipe = load_recipe(name)
         assembly = assemble(recipe, route)
         # Graphs with open shapes meet their device at the first call only.
         SpeechEngine(recipe, assembly).run([np.zeros(assembly.sample_rate_hz, np.float32)], batch_size=1)
+    except NotImportedError as error:
+        yield Finding(f"{name}: cannot run yet: {error}", fine=not needed)
+        return
     except SpeechError as error:
         yield Finding(f"{name}: cannot run: {error}", fine=False)
         return
@@ -182,9 +190,9 @@ def _sections(
         return
     yield "Runtimes", examine_runtimes()
     yield "Devices", examine_devices(route)
-    yield "Models", examine_models()
+    yield "Models", chain(examine_models(), examine_models(USER_MODELS))
     names = recipes or sorted(path.stem for path in PACKAGE_RECIPES.glob("*.yaml"))
-    yield "Recipes", (finding for name in names for finding in examine_recipe(name, route))
+    yield "Recipes", (finding for name in names for finding in examine_recipe(name, route, bool(recipes)))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,10 @@ class ModelError(SpeechError):
     """A model file or card is refused; the message names the path and the reason."""
 
 
+class NotImportedError(ModelError):
+    """A model that users import themselves is not there yet; the message says how to."""
+
+
 class DeviceError(SpeechError):
     """A device cannot be had and the route forbids falling back."""
 

@@ -162,3 +162,16 @@ def test_it_runs_as_a_module(shared: Path) -> None:
     command = [sys.executable, "-m", "model_runtime.doctor", "--file", str(shared / "data/models/dtln/model_2.tflite")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout.count("float32")) == (0, 4)
+
+
+def test_a_model_that_has_not_been_imported_matters_only_where_its_recipe_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "sentences.yaml"
+    recipe.write_text("{name: sentences, asr: {model: whisper-unheard-of}}", encoding="utf-8")
+    (finding,) = examine_recipe(str(recipe), RouteConfig(), needed=False)
+    assert finding.fine
+    assert finding.text.startswith(f"{recipe}: cannot run yet: no model 'whisper-unheard-of'")
+    assert finding.text.endswith("deploy/whisper.sh makes it")
+    assert main(["--recipe", str(recipe)]) == 1
+    assert "cannot run yet" in capsys.readouterr().out
