@@ -161,6 +161,11 @@ class SpeechEngine:
         state: SessionState = self._codec.thaw(blob)
         return state
 
+    @property
+    def defers(self) -> bool:
+        """Whether Utterances stand in place of Finals."""
+        return isinstance(self._recognizer, UtteranceRecognizer) and self._recognizer.defers
+
     def made_by(self) -> MadeBy:
         """Gives which models and devices make this engine's results now, with the reason of every fall-back."""
         names, devices = [], []

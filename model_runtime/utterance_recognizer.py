@@ -84,7 +84,7 @@ class UtteranceRecognizer:
     def __init__(self, transcriber: Transcriber, sample_rate_hz: int, defer: bool) -> None:
         self._transcriber = transcriber
         self._rate_hz = sample_rate_hz
-        self._defer = defer
+        self.defers = defer
 
     def start(self, utterance: int, position: int) -> UtteranceState:
         """Begins an utterance at `position`."""
@@ -96,7 +96,7 @@ class UtteranceRecognizer:
         if not len(samples):
             return state
         pcm = encode_linear16(samples)
-        if self._defer:
+        if self.defers:
             events.append(UtteranceAudio(state.utterance, pcm))
             return state
         return UtteranceState(state.utterance, state.start, (*state.audio, np.frombuffer(pcm, "<i2")))
@@ -104,7 +104,7 @@ class UtteranceRecognizer:
     def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final | Utterance]:
         """Ends the utterance at `end`; audio behind that does not count."""
         utterance = Utterance(state.utterance, state.revision, state.start, end, self._rate_hz)
-        if self._defer:
+        if self.defers:
             return utterance
         return (yield from self.transcribe(utterance, b"".join([piece.tobytes() for piece in state.audio])))
 

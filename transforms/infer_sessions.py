@@ -37,12 +37,12 @@ _Output: TypeAlias = (
     Result
     | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
     | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
-    | TaggedOutput[Literal["utterances"], SpokenUtterance]  # UTTERANCES
+    | TaggedOutput[Literal["utterances"], tuple[str, SpokenUtterance]]  # UTTERANCES
 )
 
 
 UTTERANCES = "utterances"
-"""The output tag of utterances that have to be transcribed."""
+"""The output tag of (session, SpokenUtterance): what has to be transcribed."""
 
 
 class InferSessions(beam.PTransform):
@@ -147,7 +147,7 @@ class _InferSessionsFn(_EngineFn):
         """Keeps the audio of an utterance under way, and gives the utterances that have ended."""
         for place, spoken in enumerate(turn.utterances):
             before = b"".join(audio.read()) if turn.continues and not place else b""
-            yield TaggedOutput(UTTERANCES, spoken._replace(pcm=before + spoken.pcm))
+            yield TaggedOutput(UTTERANCES, (spoken.heard.session, spoken._replace(pcm=before + spoken.pcm)))
         if turn.audio_over:
             audio.clear()
         if turn.audio:

@@ -54,9 +54,9 @@ class Voice:
     def end(self, book: SessionBook, reason: str) -> None:
         """Says that the session has ended, and why."""
         ended = session_end(book.heard(self._session), self._engine.made_by(), reason)
-        if self.utterances:
-            # The end of a session is said after its last final.
-            self.utterances[-1].then.append(ended)
+        if self._engine.defers:
+            # The end of a session is said after its last final, which another step finds.
+            self.utterances.append(SpokenUtterance(None, b"", book.heard(self._session), [ended]))
         else:
             self.results.append(ended)
         self.audio, self.audio_over = b"", True

@@ -71,11 +71,11 @@ class EnhancedChunk(NamedTuple):
 class SpokenUtterance(NamedTuple):
     """An utterance to be transcribed apart from its session, so that no chunk has to wait for it.
 
-    pcm: its audio, LINEAR16 at the models' rate; heard: what its final says about the session; then: results that must
-    not be written before the final.
+    utterance: None where there is only something to be said after all finals before; pcm: its audio, LINEAR16 at the
+    models' rate; heard: what its final says about the session; then: what is said after the final.
     """
 
-    utterance: Utterance
+    utterance: Utterance | None
     pcm: bytes
     heard: Heard
     then: list[Result]

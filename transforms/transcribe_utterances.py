@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 import apache_beam as beam
+from apache_beam.coders import BytesCoder
+from apache_beam.transforms.userstate import ReadModifyWriteRuntimeState, ReadModifyWriteStateSpec
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Timestamp
@@ -18,10 +20,10 @@ _MOST_UTTERANCES = 8
 
 
 class TranscribeUtterances(beam.PTransform):
-    """Takes SpokenUtterance; gives the Result of each final, and then what had to wait for it.
+    """Takes (session, SpokenUtterance); gives the Result of each final, and what is to be said after it.
 
-    It is a stage of its own, behind a shuffle: a long transcription holds up no session's next chunk. The finals are
-    those that the session's own engine would have said.
+    It is a stage of its own: a long transcription holds up no session's next chunk. The finals are those that the
+    session's own engine would have said, in their order within each session.
     """
 
     def __init__(self, recipe: str, route: RouteConfig, shared: Shared) -> None:
@@ -30,15 +32,23 @@ class TranscribeUtterances(beam.PTransform):
         self._fn = _TranscribeFn(recipe, route, defer=True, shared=shared)
 
     def expand(self, utterances: beam.PCollection) -> beam.PCollection:
-        return utterances | "Apart" >> beam.Reshuffle() | "Transcribe" >> beam.ParDo(self._fn)
+        return utterances | "Transcribe" >> beam.ParDo(self._fn)
 
 
 class _TranscribeFn(_EngineFn):
+    # Never read: because of it, runners make this a stage of its own and take a session's elements one after another.
+    ORDER = ReadModifyWriteStateSpec("order", BytesCoder())
+
     def start_bundle(self) -> None:
         self._waiting: list[tuple[SpokenUtterance, Timestamp]] = []
 
-    def process(self, spoken: SpokenUtterance, time: Timestamp = beam.DoFn.TimestampParam) -> Iterator[Result]:
-        self._waiting.append((spoken, time))
+    def process(
+        self,
+        element: tuple[str, SpokenUtterance],
+        time: Timestamp = beam.DoFn.TimestampParam,
+        order: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(ORDER),  # noqa: B008
+    ) -> Iterator[Result]:
+        self._waiting.append((element[1], time))
         if len(self._waiting) >= _MOST_UTTERANCES:
             yield from (result for result, _ in self._transcribe())
 
@@ -48,10 +58,12 @@ class _TranscribeFn(_EngineFn):
 
     def _transcribe(self) -> Iterator[tuple[Result, Timestamp]]:
         waiting, self._waiting = self._waiting, []
-        finals = self.engine.transcribe([(spoken.utterance, spoken.pcm) for spoken, _ in waiting]) if waiting else []
-        for final, (spoken, time) in zip(finals, waiting, strict=True):
-            result = event_to_result(final, spoken.heard, self.engine.made_by())
-            if result is not None:
-                yield result, time
+        tasks = [(spoken.utterance, spoken.pcm) for spoken, _ in waiting if spoken.utterance is not None]
+        finals = iter(self.engine.transcribe(tasks) if tasks else [])
+        for spoken, time in waiting:
+            if spoken.utterance is not None:
+                result = event_to_result(next(finals), spoken.heard, self.engine.made_by())
+                if result is not None:
+                    yield result, time
             for later in spoken.then:
                 yield later, time

@@ -23,6 +23,8 @@ class StandInState(msgspec.Struct, frozen=True, array_like=True):
 class StandInEngine:
     """Says a partial per 1600 samples and, at the end, a final of the samples' number and checksum; echoes audio."""
 
+    defers = False
+
     def start(self, sample_rate_hz: int) -> StandInState:
         if not 8000 <= sample_rate_hz <= 192_000:
             raise AudioError(f"sample_rate_hz must be 8000..192000, got {sample_rate_hz}")
