@@ -6,6 +6,8 @@ Bi-Directional Recurrent DNNs" (https://arxiv.org/abs/1408.2873), without a lang
 """
 
 import math
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -85,11 +87,50 @@ class GreedyDecoder:
         return state.tokens()
 
 
-class PrefixBeamDecoder:
+class Text(Protocol):
+    """A hypothesis of any search: its tokens, and its place in the lexicon."""
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens."""
+
+    @property
+    def node(self) -> int:
+        """The lexicon's node."""
+
+
+class Beam(Protocol):
+    """The state of any search: its hypotheses, best first."""
+
+    @property
+    def hypotheses(self) -> Sequence[Text]:
+        """The hypotheses."""
+
+
+class WholeWords:
+    """What a search says that is bound to a lexicon: words, and no parts of them."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+
+    def finish(self, state: Beam) -> Tokens:
+        """Gives the tokens of the best hypothesis that ends with a whole word, else of the best one cut to one."""
+        for hypothesis in state.hypotheses:
+            if self._lexicon.is_whole(hypothesis.node):
+                return hypothesis.tokens
+        return self.so_far(state)
+
+    def so_far(self, state: Beam) -> Tokens:
+        """Gives the whole words of the best hypothesis of an utterance that goes on."""
+        tokens = state.hypotheses[0].tokens
+        return tokens[: self._lexicon.longest_whole([token.id for token in tokens])]
+
+
+class PrefixBeamDecoder(WholeWords):
     """The most probable texts over all their alignments; with a lexicon, only texts made of its words."""
 
     def __init__(self, lexicon: Lexicon, beam: int) -> None:
-        self._lexicon = lexicon
+        super().__init__(lexicon)
         self._beam = beam
 
     def advance(self, state: DecoderState, log_probs: np.ndarray) -> DecoderState:
@@ -100,18 +141,6 @@ class PrefixBeamDecoder:
             hypotheses = self._step(hypotheses, min(row[0], 0.0), candidates, frame)
             frame += 1
         return DecoderState(frame, 0, hypotheses)
-
-    def finish(self, state: DecoderState) -> Tokens:
-        """Gives the tokens of the best hypothesis that ends with a whole word, else of the best one cut to one."""
-        for hypothesis in state.hypotheses:
-            if self._lexicon.is_whole(hypothesis.node):
-                return hypothesis.tokens
-        return self.so_far(state)
-
-    def so_far(self, state: DecoderState) -> Tokens:
-        """Gives the whole words of the best hypothesis of an utterance that goes on."""
-        tokens = state.tokens()
-        return tokens[: self._lexicon.longest_whole([token.id for token in tokens])]
 
     def _step(
         self, hypotheses: tuple[Hypothesis, ...], blank: float, candidates: list[tuple[int, float]], frame: int

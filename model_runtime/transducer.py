@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from model_runtime.calls import Call, States, Steps, stack_states
-from model_runtime.ctc import TOKEN_PRUNING, Token, Tokens, log_add
+from model_runtime.ctc import TOKEN_PRUNING, Token, Tokens, WholeWords, log_add
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
 
@@ -69,13 +69,13 @@ class RowsKernel:
         ]
 
 
-class TransducerDecoder:
+class TransducerDecoder(WholeWords):
     """The most probable texts; with a lexicon, only texts made of its words."""
 
     def __init__(self, predictor: RowsKernel, joiner: RowsKernel, lexicon: Lexicon, beam: int) -> None:
+        super().__init__(lexicon)
         self._predictor = predictor
         self._joiner = joiner
-        self._lexicon = lexicon
         self._beam = beam
 
     def start(self) -> TransducerState:
@@ -97,18 +97,6 @@ class TransducerDecoder:
                 if [h.tokens for h in hypotheses] != before:
                     break
         return TransducerState(state.frames + at, hypotheses)
-
-    def so_far(self, state: TransducerState) -> Tokens:
-        """Gives the whole words of the best hypothesis of an utterance that goes on."""
-        tokens = state.tokens()
-        return tokens[: self._lexicon.longest_whole([token.id for token in tokens])]
-
-    def finish(self, state: TransducerState) -> Tokens:
-        """Gives the tokens of the best hypothesis that ends with a whole word, else of the best one cut to one."""
-        for hypothesis in state.hypotheses:
-            if self._lexicon.is_whole(hypothesis.node):
-                return hypothesis.tokens
-        return self.so_far(state)
 
     def _predict(self, hypotheses: tuple[TransducerHypothesis, ...]) -> Steps[tuple[TransducerHypothesis, ...]]:
         """Lets the prediction network see the last token of the hypotheses that have just grown."""

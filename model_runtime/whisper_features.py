@@ -55,6 +55,7 @@ def mel_filters(mel_bins: int) -> np.ndarray:
 
 
 @cache
+@cache
 def sinusoids(frames: int, width: int) -> np.ndarray:
     """Gives the encoder's positions: float32 [frames, width], sines before cosines; read-only."""
     rates = np.exp(-np.log(10_000.0) / (width // 2 - 1) * np.arange(width // 2))

@@ -18,6 +18,14 @@ STREAM_BLOCK_SAMPLES = 1280
 UTTERANCE_MULTIPLE_SAMPLES = 8000
 _NOISE_SECONDS = 600
 _ROWS = 25
+# How both streaming recognisers are fed; the lag of their spikes is measured.
+STREAM_FRAMING: dict[str, int] = {
+    "block_samples": STREAM_BLOCK_SAMPLES,
+    "context_samples": CONTEXT_SAMPLES,
+    "frame_samples": 640,
+    "tail_samples": 5120,
+    "delay_samples": 0,
+}
 
 # Samples [N, T], T as the model wants it, to log probabilities [N, frames, tokens].
 Recogniser = Callable[[np.ndarray], np.ndarray]

@@ -4,7 +4,7 @@ import functools
 
 from training import stream_network
 from training.asr_card import asr_card, graph_entry
-from training.asr_evaluation import STREAM_BLOCK_SAMPLES, streaming
+from training.asr_evaluation import STREAM_BLOCK_SAMPLES, STREAM_FRAMING, streaming
 from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
@@ -12,18 +12,10 @@ from training.ctc_training import FIND_WORDS, REFINE, ctc_objective
 from training.examples import session_calls
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
-from training.filterbank import CONTEXT_SAMPLES
 from training.recogniser_training import train_recogniser
 from training.weights import Arrays, fold_norms, load_weights
 
 NAME = "unison-asr-stream"
-_FRAMING = {
-    "block_samples": STREAM_BLOCK_SAMPLES,
-    "context_samples": CONTEXT_SAMPLES,
-    "frame_samples": 640,
-    "tail_samples": 5120,
-    "delay_samples": 0,
-}
 _FINDING_SHARE = 0.4
 
 
@@ -53,12 +45,12 @@ def export(options: Options, arrays: Arrays) -> None:
     quantised = convert_int8(graph, (call for call, _ in heard))
     (options.output / "encoder_int8.tflite").write_bytes(quantised)
     encoder = graph_entry("encoder", ["features"], "log_probs", list(stream_network.state_shapes()))
-    write_card(options.output, asr_card(NAME, "streaming_ctc", dict(_FRAMING), [encoder]))
+    write_card(options.output, asr_card(NAME, "streaming_ctc", dict(STREAM_FRAMING), [encoder]))
 
 
 def measure(options: Options) -> None:
     """Measures both variants and writes the figures into the card."""
-    measure_recogniser(options, _FRAMING, streaming, STREAM_BLOCK_SAMPLES)
+    measure_recogniser(options, STREAM_FRAMING, streaming, STREAM_BLOCK_SAMPLES)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -9,14 +9,14 @@ import tensorflow as tf
 from training import stream_network
 from training import transducer_network as net
 from training.asr_card import asr_card, graph_entry
-from training.asr_evaluation import STREAM_BLOCK_SAMPLES
-from training.card import Value, read_card, write_card
+from training.asr_evaluation import STREAM_FRAMING
+from training.asr_measure import measure_variants
+from training.card import write_card
 from training.command import Options, Steps, run_command
 from training.examples import session_calls
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
-from training.filterbank import CONTEXT_SAMPLES
 from training.layers import Mode
 from training.recogniser_evaluation import evaluate
 from training.recogniser_training import Batch, train_recogniser
@@ -24,13 +24,6 @@ from training.transducer_loss import transducer_loss
 from training.weights import Arrays, Weights, fold_norms, load_weights
 
 NAME = "unison-asr-transducer"
-_FRAMING: dict[str, Value] = {
-    "block_samples": STREAM_BLOCK_SAMPLES,
-    "context_samples": CONTEXT_SAMPLES,
-    "frame_samples": 640,
-    "tail_samples": 5120,
-    "delay_samples": 0,
-}
 # The prediction network is trained over this many tokens at once: no example has more.
 _MOST_LABELS = 48
 
@@ -92,21 +85,14 @@ def export(options: Options, arrays: Arrays) -> None:
         graph_entry("predictor", ["token"], "prediction", list(net.STATES)),
         graph_entry("joiner", ["encoding", "prediction"], "log_probs", []),
     ]
-    write_card(options.output, asr_card(NAME, "streaming_transducer", dict(_FRAMING), entries))
+    write_card(options.output, asr_card(NAME, "streaming_transducer", dict(STREAM_FRAMING), entries))
 
 
 def measure(options: Options) -> None:
     """Measures both variants and writes the figures into the card."""
-    card = read_card(options.output)
-    quality = {}
-    for variant in ("float32", "int8"):
-        figures = evaluate(options.output, variant, options.cache, options.shared)
-        print(variant, figures, flush=True)
-        delay = int(figures.pop("delay_samples"))
-        if variant == "float32":
-            card["framing"]["delay_samples"] = delay
-        quality[variant] = dict(figures)
-    write_card(options.output, card | {"quality": quality})
+    measure_variants(
+        options, STREAM_FRAMING, lambda variant: evaluate(options.output, variant, options.cache, options.shared)
+    )
 
 
 def main(argv: list[str] | None = None) -> None:

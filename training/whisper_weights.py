@@ -12,6 +12,8 @@ import re
 
 import numpy as np
 
+from model_runtime.whisper_features import sinusoids
+
 Arrays = dict[str, np.ndarray]
 
 # All sizes of Whisper have heads of this width.
@@ -111,13 +113,6 @@ def from_huggingface(stored: Arrays) -> Arrays:
 def layers(arrays: Arrays, side: str) -> int:
     """The number of layers of the encoder or the decoder."""
     return len({name.split("/")[1] for name in arrays if re.match(rf"{side}/\d+/", name)})
-
-
-def sinusoids(length: int, width: int) -> np.ndarray:
-    """The encoder's positions as Whisper defines them: float32 [length, width], sines before cosines."""
-    rates = np.exp(-np.log(10_000) / (width // 2 - 1) * np.arange(width // 2))
-    angles = np.arange(length)[:, None] * rates
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
 
 
 def _checked(arrays: Arrays) -> Arrays:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model_runtime.whisper_features import sinusoids
 from training.safetensors_weights import read_safetensors_weights
-from training.whisper_weights import Arrays, from_ctranslate2, from_huggingface, layers, sinusoids
+from training.whisper_weights import Arrays, from_ctranslate2, from_huggingface, layers
 
 WIDTH, TOKENS, LAYERS = 64, 30, 2
 RNG = np.random.default_rng(2)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from model_runtime.whisper_features import sinusoids
 from training.import_whisper import import_whisper
 from training.whisper_source import WhisperSource
-from training.whisper_weights import Arrays, sinusoids
+from training.whisper_weights import Arrays
 
 WIDTH, MEL_BINS, FEED, POSITIONS = 64, 80, 64, 32
 SPECIAL = ("endoftext", "startoftranscript", "translate", "transcribe", "startofprev", "nospeech", "notimestamps")
