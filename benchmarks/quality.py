@@ -7,7 +7,6 @@ models that have not been imported are left out. Each model runs in a process of
 """
 
 import argparse
-import csv
 import multiprocessing
 import resource
 import time
@@ -18,16 +17,13 @@ import numpy as np
 
 from model_runtime import Final, Recipe, RouteConfig, SpeechEngine
 from model_runtime.card import USER_MODELS
-from model_runtime.decode import decode_file
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig
-from pipelines.text_errors import normalised, word_errors
+from pipelines.text_errors import word_errors
 from training import asr_sets
+from training.compare_whisper import load_recordings, words
 
 ROOT = Path(__file__).resolve().parents[1]
 RATE_HZ = 16_000
-_READ = ("jfk", "84-", "librivox/")
-# What else than the reference's spelling is right.
-_SPELLINGS = {"mr": "mister"}
 _DIGIT_STRINGS = 120
 _THREADS = 2
 MODELS = (
@@ -75,10 +71,7 @@ def load_clips(model: str, shared: Path) -> list[Clip]:
     if not model.startswith("whisper"):
         strings = asr_sets.person_strings(shared)[:_DIGIT_STRINGS]
         return [Clip(string.pcm, " ".join(string.words)) for string in strings]
-    folder = shared / "data" / "speech"
-    with (folder / "transcripts.tsv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["file"].startswith(_READ)]
-    return [Clip(decode_file(folder / row["file"]).samples, row["transcript"]) for row in rows]
+    return [Clip(recording.samples, recording.text) for recording in load_recordings(shared) if recording.is_read]
 
 
 def in_noise(clips: list[Clip], snr_db: float | None) -> list[np.ndarray]:
@@ -92,7 +85,7 @@ def in_noise(clips: list[Clip], snr_db: float | None) -> list[np.ndarray]:
 def measure(model: str, variant: str, shared: Path) -> Figures:
     """Measures one variant of a model in this process."""
     clips = load_clips(model, shared)
-    references = [normalised(clip.text) for clip in clips]
+    references = [" ".join(words(clip.text)) for clip in clips]
     rates, factor = [], 0.0
     for condition in CONDITIONS:
         denoise = DenoiseConfig("unison-denoise", emit=False) if condition.denoised else None
@@ -110,8 +103,7 @@ def measure(model: str, variant: str, shared: Path) -> Figures:
 
 def _text(engine: SpeechEngine, pcm: np.ndarray) -> str:
     (events,) = engine.run([pcm], batch_size=1)
-    words = normalised(" ".join(event.text for event in events if isinstance(event, Final))).split()
-    return " ".join(_SPELLINGS.get(word, word) for word in words)
+    return " ".join(words(" ".join(event.text for event in events if isinstance(event, Final))))
 
 
 def table(figures: dict[str, Figures]) -> str:
@@ -146,9 +138,9 @@ def main() -> int:
         with context.Pool(1) as pool:
             figures[name] = pool.apply(measure, (model, variant, options.shared))
         print(name, figures[name], flush=True)
-    words = {name: found for name, found in figures.items() if not name.startswith("whisper")}
+    digits = {name: found for name, found in figures.items() if not name.startswith("whisper")}
     sentences = {name: found for name, found in figures.items() if name.startswith("whisper")}
-    page = f"{_INTRODUCTION}\n### Strings of digits\n\n{table(words)}\n\n### Read sentences\n\n{table(sentences)}\n"
+    page = f"{_INTRODUCTION}\n### Strings of digits\n\n{table(digits)}\n\n### Read sentences\n\n{table(sentences)}\n"
     options.output.write_text(page, encoding="utf-8")
     return 0
 

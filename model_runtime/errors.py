@@ -54,3 +54,9 @@ class LockedError(SpeechError):
     """Another run is writing to the same place; the message names it."""
 
     retriable = True
+
+
+def check_within(field: str, value: float, low: float, high: float) -> None:
+    """Raises the ValueError, with name, bounds and value, that a configuration's field must not have."""
+    if not low <= value <= high:
+        raise ValueError(f"{field} must be {low}..{high}, got {value}")

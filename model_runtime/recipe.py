@@ -6,17 +6,12 @@ from typing import Literal
 import msgspec
 import yaml
 
-from model_runtime.errors import ConfigError
+from model_runtime.errors import ConfigError, check_within
 from model_runtime.whisper_config import WhisperConfig
 
 PACKAGE_RECIPES = Path(__file__).parent / "recipes"
 
 Hears = Literal["enhanced", "original"]
-
-
-def _within(field: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{field} must be {low}..{high}, got {value}")
 
 
 class DenoiseConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,11 +42,11 @@ class VadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pad_after_ms: int = 200
 
     def __post_init__(self) -> None:
-        _within("threshold", self.threshold, 0.0, 1.0)
-        _within("stop_threshold", self.stop_threshold, 0.0, self.threshold)
-        _within("min_speech_ms", self.min_speech_ms, 0, 5_000)
-        _within("pad_before_ms", self.pad_before_ms, 0, 2_000)
-        _within("pad_after_ms", self.pad_after_ms, 0, 2_000)
+        check_within("threshold", self.threshold, 0.0, 1.0)
+        check_within("stop_threshold", self.stop_threshold, 0.0, self.threshold)
+        check_within("min_speech_ms", self.min_speech_ms, 0, 5_000)
+        check_within("pad_before_ms", self.pad_before_ms, 0, 2_000)
+        check_within("pad_after_ms", self.pad_after_ms, 0, 2_000)
 
 
 class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,9 +60,9 @@ class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_utterance_ms: int = 20_000
 
     def __post_init__(self) -> None:
-        _within("silence_before_speech_ms", self.silence_before_speech_ms, 100, 600_000)
-        _within("silence_after_speech_ms", self.silence_after_speech_ms, 100, 60_000)
-        _within("max_utterance_ms", self.max_utterance_ms, 1_000, 60_000)
+        check_within("silence_before_speech_ms", self.silence_before_speech_ms, 100, 600_000)
+        check_within("silence_after_speech_ms", self.silence_after_speech_ms, 100, 60_000)
+        check_within("max_utterance_ms", self.max_utterance_ms, 1_000, 60_000)
 
 
 class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,8 +82,8 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     whisper: WhisperConfig = WhisperConfig()
 
     def __post_init__(self) -> None:
-        _within("beam", self.beam, 1, 64)
-        _within("partial_interval_ms", self.partial_interval_ms, 0, 60_000)
+        check_within("beam", self.beam, 1, 64)
+        check_within("partial_interval_ms", self.partial_interval_ms, 0, 60_000)
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from model_runtime.errors import check_within
+
 
 class WhisperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options of decoding."""
@@ -39,19 +41,14 @@ class WhisperConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     word_times: bool = True
 
     def __post_init__(self) -> None:
-        _within("beam_size", self.beam_size, 1, 16)
-        _within("best_of", self.best_of, 1, 16)
-        _within("no_speech_threshold", self.no_speech_threshold, 0.0, 1.0)
-        _within("log_prob_threshold", self.log_prob_threshold, -100.0, 0.0)
-        _within("compression_threshold", self.compression_threshold, 1.0, 100.0)
-        _within("shortest_window_ms", self.shortest_window_ms, 10_000, 30_000)
-        _within("max_tokens", self.max_tokens, 1, 224)
+        check_within("beam_size", self.beam_size, 1, 16)
+        check_within("best_of", self.best_of, 1, 16)
+        check_within("no_speech_threshold", self.no_speech_threshold, 0.0, 1.0)
+        check_within("log_prob_threshold", self.log_prob_threshold, -100.0, 0.0)
+        check_within("compression_threshold", self.compression_threshold, 1.0, 100.0)
+        check_within("shortest_window_ms", self.shortest_window_ms, 10_000, 30_000)
+        check_within("max_tokens", self.max_tokens, 1, 224)
         if not self.temperatures:
             raise ValueError("temperatures must name at least one, got none")
         for temperature in self.temperatures:
-            _within("temperatures", temperature, 0.0, 2.0)
-
-
-def _within(field: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise ValueError(f"{field} must be {low}..{high}, got {value}")
+            check_within("temperatures", temperature, 0.0, 2.0)
