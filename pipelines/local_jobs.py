@@ -15,6 +15,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from transforms.kafka_config import TopicsConfig
 
 ROOT = Path(__file__).resolve().parents[1]
+_BROKER = str(ROOT / "deploy" / "kafka.sh")
 _STOP_S = 40
 
 
@@ -22,30 +23,56 @@ class LocalJobError(Exception):
     """Something local did not start or has ended; the message says why."""
 
 
+class LocalBroker:
+    """A broker on `port` and the next one, with its data in `folder`."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self.servers = f"127.0.0.1:{port}"
+        self._place = ["--port", str(port), "--data", str(folder / "kafka")]
+        self._pid_file = folder / "kafka" / "broker.pid"
+
+    def start(self) -> None:
+        """Starts it, over the data that there are.
+
+        Raises:
+            LocalJobError: it did not start.
+        """
+        # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
+        command = [_BROKER, "start", *self._place, "--topics", ""]
+        if subprocess.run(command, start_new_session=True, check=False).returncode:
+            raise LocalJobError("the broker did not start; its reason stands above")
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, in the middle of whatever it does."""
+        os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends it in good order."""
+        command = [_BROKER, "stop", *self._place]
+        subprocess.run(command, start_new_session=True, check=False, stderr=subprocess.DEVNULL)
+
+
 @contextmanager
-def running_broker(port: int, folder: Path) -> Iterator[None]:
-    """Runs a broker of its own on `port` and the next one, with its data in `folder`.
+def running_broker(port: int, folder: Path) -> Iterator[LocalBroker]:
+    """Runs a broker of its own.
 
     Raises:
         LocalJobError: it did not start.
     """
-    script = str(ROOT / "deploy" / "kafka.sh")
-    place = ["--port", str(port), "--data", str(folder / "kafka")]
-    # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
-    started = subprocess.run([script, "start", *place, "--topics", ""], start_new_session=True, check=False)
+    broker = LocalBroker(port, folder)
     try:
-        if started.returncode:
-            raise LocalJobError("the broker did not start; its reason stands above")
-        yield
+        broker.start()
+        yield broker
     finally:
-        subprocess.run([script, "stop", *place], start_new_session=True, check=False, stderr=subprocess.DEVNULL)
+        broker.stop()
 
 
-def create_topics(servers: str, topics: TopicsConfig) -> None:
-    """Makes a job's topics, one partition each."""
+def create_topics(servers: str, topics: TopicsConfig, audio_partitions: int = 1) -> None:
+    """Makes a job's topics, all but that of the audio with one partition each."""
     admin = KafkaAdminClient(bootstrap_servers=servers)
     try:
-        admin.create_topics([NewTopic(name, 1, 1) for name in msgspec.structs.astuple(topics)])
+        for name in msgspec.structs.astuple(topics):
+            admin.create_topics([NewTopic(name, audio_partitions if name == topics.audio else 1, 1)])
     finally:
         admin.close()
 

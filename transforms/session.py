@@ -7,7 +7,8 @@ reasons:
     idle            nothing came for SessionConfig.idle_timeout_ms of stream time
     length          SessionConfig.max_session_ms of audio or of stream time; what follows is a new session
     restart         the sender began again at sequence 0
-    state           its memory cannot be read any more (other models, another version); the next chunk opens it anew
+    state           its memory cannot be read any more (other models, another version); the newest partial is made its
+                    utterance's final, and the next chunk opens it anew, with what waits behind it
 """
 
 import logging
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, SpeechError, StateError
@@ -118,6 +120,7 @@ class _Play:
                 self._state = self._engine.thaw(book.engine)
             except StateError as error:
                 self._refuse_state(error)
+                self._voice.end_unread(book)
                 self._entomb(book, "state")
                 return None
         return book
@@ -147,7 +150,8 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         order: Order | None = Order()
-        if tombstone is not None and not _begins_anew(tombstone, chunk):
+        goes_on = tombstone is not None and not _begins_anew(tombstone, chunk)
+        if tombstone is not None and goes_on:
             order = self._order_after(tombstone, chunk)
         if order is None:
             return
@@ -160,11 +164,17 @@ class _Play:
         self._book = new_book(chunk, order)
         if tombstone is not None:
             self._book.timer_ms = tombstone.timer_ms
+            self._book.split_frame = tombstone.split_frame if goes_on else b""
         self._take(self._book, chunk)
 
     def _order_after(self, tombstone: SessionBook, chunk: Chunk) -> Order | None:
         """Gives the order of a session that goes on where an ended one stopped; None if the chunk belongs to that."""
+        if tombstone.ended == "state":
+            # Nothing has happened to its chunks: the order is as it was, and what waits in it goes on waiting.
+            return replace(tombstone.order, missing=0, duplicates=0)
         verdict = tombstone.order.take(chunk)
+        if verdict is not Verdict.NEXT:
+            self._cut_off(tombstone)
         tombstone.order.waiting = []
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
@@ -278,12 +288,14 @@ class _Play:
 
     def _entomb(self, book: SessionBook, reason: str) -> None:
         """Says that a session has ended, and turns its book into a tombstone."""
-        self._cut_off(book)
+        if reason not in ("length", "state"):
+            self._cut_off(book)
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
         book.engine = b""
-        book.order.waiting = []
+        if reason != "state":
+            book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
         self._state = None
 

@@ -4,6 +4,7 @@ import msgspec
 
 from model_runtime.errors import StateError
 from transforms.milliseconds import samples_to_ms
+from transforms.open_utterance import OpenUtterance
 from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
@@ -25,7 +26,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     clocked: it is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
     deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
     is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
-    yet to come.
+    yet to come; open_utterance: what the engine's state would say next, should that not be readable then. New fields go
+    to the end: older books are read without them.
     """
 
     version: int = _VERSION
@@ -48,6 +50,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     gaps: list[Gap] = []
     split_frame: bytes = b""
     engine: bytes = b""
+    open_utterance: OpenUtterance | None = None
 
     def heard(self, session: str) -> Heard:
         """Gives what this session's results say about it."""
