@@ -5,9 +5,7 @@ python -m benchmarks.chaos --kills 100 --write docs/chaos.md
 
 import argparse
 import logging
-import os
 import random
-import signal
 import sys
 import tempfile
 import threading
@@ -19,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, compare, expected_finals, first_offsets
+from benchmarks.delivery import Delivery, chunk_offsets, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
-from pipelines.local_flink import TASKMANAGERS, LocalFlink, running_flink, wait_until
-from pipelines.local_jobs import ROOT, LocalBroker, create_topics, free_port, running_broker
+from pipelines.local_flink import TASKMANAGERS, LocalFlink, running_flink
+from pipelines.local_jobs import ROOT, LocalBroker, create_topics, free_port, kill_process, running_broker, wait_until
 from service.produce import Recording, cut
 from service.tail import Follower
 from service.wire import decode_result
@@ -151,7 +149,7 @@ class _Chaos:
 
     def _kill_worker(self) -> None:
         wait_until(lambda: bool(self._flink.workers()), "there is a worker", _RECOVERED_S)
-        os.kill(self._rng.choice(self._flink.workers()), signal.SIGKILL)
+        kill_process(self._rng.choice(self._flink.workers()))
 
     def _kill_taskmanager(self) -> None:
         self._flink.kill(self._rng.choice(TASKMANAGERS))
@@ -208,10 +206,10 @@ def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, An
 
 def _expected(servers: str, topic: str, said: dict[str, Audio]) -> dict[str, Any]:
     engine = SpeechEngine.load("streaming")
-    offsets = first_offsets(servers, topic)
+    offsets = chunk_offsets(servers, topic)
     expected: dict[str, Any] = {}
     for session, audio in said.items():
-        expected |= expected_finals(engine, session, offsets[session], audio)
+        expected |= expected_finals(engine, session, offsets[session][0], audio)
     return expected
 
 
@@ -245,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Gives the exit code: 0 nothing was lost, doubled or changed; 1 something was."""
     parser = argparse.ArgumentParser("python -m benchmarks.chaos", description="Kills parts of a job on Flink.")
     parser.add_argument("--kills", type=int, default=100, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments and of what is killed, default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="decides what is killed and when, default: %(default)s")
     parser.add_argument("--write", type=Path, help="file in which the figures take the place of the last ones")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")

@@ -64,9 +64,9 @@ def compare(expected: Mapping[str, Said], results: Iterable[Mapping[str, Any]]) 
     )
 
 
-def first_offsets(servers: str, topic: str) -> dict[str, int]:
-    """Gives the offset of the first record of each session in a topic."""
-    offsets: dict[str, int] = {}
+def chunk_offsets(servers: str, topic: str) -> dict[str, list[int]]:
+    """Gives the offsets of each session's records in a topic."""
+    offsets: dict[str, list[int]] = {}
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
         consumer.assign(partitions)
@@ -74,5 +74,5 @@ def first_offsets(servers: str, topic: str) -> dict[str, int]:
         while any(consumer.position(partition) < ends[partition] for partition in partitions):
             for records in consumer.poll(timeout_ms=100).values():
                 for record in records:
-                    offsets.setdefault(record.key.decode(), record.offset)
+                    offsets.setdefault(record.key.decode(), []).append(record.offset)
     return offsets

@@ -68,8 +68,7 @@ running_pid() {
 }
 
 # One TaskManager carries the whole job while the other is away. That one is gone is seen at once by its closed port; the
-# heartbeat is patient with a busy machine. A job
-# is begun again, from its last checkpoint, until somebody cancels it.
+# heartbeat is patient with a busy machine. A job is begun again, from its last checkpoint, until somebody cancels it.
 configure() {
   mkdir -p "$DATA/conf" "$DATA/tmp" "$DATA/artifacts"
   cat >"$DATA/conf/config.yaml" <<YAML
@@ -140,7 +139,9 @@ taskmanagers() {
 }
 
 ready() {
-  answers "$PORT" && answers $((PORT + 6)) && (($(taskmanagers) >= 2))
+  local count
+  count="$(taskmanagers)"
+  answers "$PORT" && answers $((PORT + 6)) && [[ "${count:-0}" -ge 2 ]]
 }
 
 start() {

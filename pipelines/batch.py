@@ -20,6 +20,7 @@ from model_runtime.recipe import load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.flink import check_job_server_flags
 from pipelines.report import ReportConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import end_idle
@@ -124,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.", _SWITCHES
         )
         config = load_config(line.config, line.overrides, BatchConfig)
+        check_job_server_flags(line.beam_flags)
         options = _quiet(PipelineOptions(line.beam_flags))
         parts = find_parts(config, _PARTS_PER_WORKER * (_workers(options) - 1))
         infer = make_inference(config, parts, "force" in line.switches)

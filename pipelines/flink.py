@@ -1,4 +1,4 @@
-"""What a job on Apache Flink needs besides Beam's options: that the job server knows every flag, and a way to leave it."""
+"""What a job on Apache Flink needs besides Beam's options: flags that the job server knows, and a way to leave it."""
 
 import logging
 import signal

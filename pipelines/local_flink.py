@@ -6,15 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipelines.local_jobs import ROOT, LocalJobError
+from pipelines.local_jobs import ROOT, LocalJobError, is_alive, kill_process, wait_until
 
 PORTS = 7
 """So many ports beside each other belong to a cluster."""
@@ -24,7 +22,6 @@ FLAGS = ROOT / "configs" / "flink.flags"
 
 _SCRIPT = str(ROOT / "deploy" / "flink.sh")
 _ANSWER_S = 10
-_BETWEEN_S = 0.1
 
 
 def is_fetched() -> bool:
@@ -59,12 +56,12 @@ class LocalFlink:
 
     def kill(self, part: str) -> None:
         """Ends a part by SIGKILL: jobmanager, taskmanager-1, taskmanager-2, workers (the pool) or jobserver."""
-        os.kill(self._pid(part), signal.SIGKILL)
+        kill_process(self._pid(part))
 
     def workers(self) -> list[int]:
         """Gives the process ids of the Python workers."""
         tasks = Path(f"/proc/{self._pid('workers')}/task").glob("*/children")
-        return [pid for task in tasks for pid in map(int, task.read_text().split()) if _is_alive(pid)]
+        return [pid for task in tasks for pid in map(int, task.read_text().split()) if is_alive(pid)]
 
     def ask(self, path: str, body: object = None, method: str | None = None) -> Any:
         """Gives Flink's answer to a request to its REST interface.
@@ -167,32 +164,6 @@ def running_flink(folder: Path) -> Iterator[LocalFlink]:
         yield flink
     finally:
         flink.stop()
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float) -> None:
-    """Waits until a condition holds; a cluster that does not answer yet is asked again.
-
-    Raises:
-        LocalJobError: it does not within the time.
-    """
-    end_s = time.monotonic() + timeout_s
-    while True:
-        try:
-            if condition():
-                return
-        except OSError:
-            pass
-        if time.monotonic() >= end_s:
-            raise LocalJobError(f"waited {timeout_s:g} s in vain until {what}")
-        time.sleep(_BETWEEN_S)
-
-
-def _is_alive(pid: int) -> bool:
-    """Says whether a process runs; one that has ended keeps its number until its parent asks for it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _free_ports() -> int:

@@ -5,7 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from transforms.kafka_config import TopicsConfig
 ROOT = Path(__file__).resolve().parents[1]
 _BROKER = str(ROOT / "deploy" / "kafka.sh")
 _STOP_S = 40
+_BETWEEN_S = 0.1
 
 
 class LocalJobError(Exception):
@@ -44,7 +46,7 @@ class LocalBroker:
 
     def kill(self) -> None:
         """Ends it by SIGKILL, in the middle of whatever it does."""
-        os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+        kill_process(int(self._pid_file.read_text()))
 
     def stop(self) -> None:
         """Ends it in good order."""
@@ -116,6 +118,38 @@ def last_words(folder: Path) -> str:
     """Gives the end of the job's log."""
     lines = job_log(folder).read_text(errors="replace").strip().splitlines()
     return "its log ends with\n" + "\n".join(lines[-10:])
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float) -> None:
+    """Waits until a condition holds; what does not answer yet (OSError) is asked again.
+
+    Raises:
+        LocalJobError: it does not within the time.
+    """
+    end_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            if condition():
+                return
+        except OSError:
+            pass
+        if time.monotonic() >= end_s:
+            raise LocalJobError(f"waited {timeout_s:g} s in vain until {what}")
+        time.sleep(_BETWEEN_S)
+
+
+def kill_process(pid: int) -> None:
+    """Ends a process by SIGKILL, and waits until nothing of it is left but its number."""
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), f"process {pid} is gone", _STOP_S)
+
+
+def is_alive(pid: int) -> bool:
+    """Says whether a process runs; one that has ended keeps its number until its parent asks for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def free_port() -> int:

@@ -3,8 +3,8 @@
 python -m pipelines.worker_pool --port 50000
 
 Beam's own pool (apache_beam.runners.worker.worker_pool_main) listens on every interface of the machine, asks the runner
-for state that it has just written, and starts whatever `python` is on the path. This one listens on loopback, keeps what
-a session's next chunk needs, and starts workers of the Python that runs it.
+for state that it has just written, and starts whatever `python` is on the path. This one listens on loopback, keeps
+what a session's next chunk needs, and starts workers of the Python that runs it.
 """
 
 import argparse

@@ -2,12 +2,13 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import OffsetOutOfRangeError
+from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
 from transforms.kafka_clock import PartitionClock
@@ -15,6 +16,10 @@ from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition
 
 _logger = logging.getLogger(__name__)
+
+# How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
+_ASK_S = 1.0
+_ANSWER_MS = 1_000
 
 
 class PartitionReader:
@@ -26,6 +31,7 @@ class PartitionReader:
         self._on_lost_records = config.on_lost_records
         self._next_offset: int | None = None
         self._committed_offset: int | None = None
+        self._end_known_s = -_ASK_S
         self._consumer = KafkaConsumer(
             bootstrap_servers=config.bootstrap_servers,
             group_id=config.group_id or None,
@@ -72,6 +78,23 @@ class PartitionReader:
         """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
+
+    def is_at_end(self) -> bool:
+        """Says whether there is nothing more to read, and the broker was there to say so: now or a moment ago.
+
+        What has been read of a partition whose broker is away may well lag behind what its senders have to say.
+        """
+        if not self.caught_up():
+            return False
+        now_s = time.monotonic()
+        if now_s - self._end_known_s >= _ASK_S:
+            try:
+                end: int = self._consumer.end_offsets([self._tp], timeout_ms=_ANSWER_MS)[self._tp]
+            except KafkaError:
+                return False
+            self._end_known_s = now_s
+            return bool(self._consumer.position(self._tp) >= end)
+        return True
 
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""

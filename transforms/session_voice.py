@@ -94,6 +94,15 @@ class Voice:
     def _send(self, book: SessionBook, start: int, payload: bytes, end_of_stream: bool = False) -> None:
         event_ms = book.first_event_ms + samples_to_ms(start, book.sample_rate_hz)
         self.enhanced.append(
-            EnhancedChunk(self._session, book.enhanced_chunks, book.sample_rate_hz, end_of_stream, payload, event_ms)
+            EnhancedChunk(
+                self._session,
+                book.enhanced_chunks,
+                book.sample_rate_hz,
+                end_of_stream,
+                payload,
+                event_ms,
+                book.incarnation,
+                start,
+            )
         )
         book.enhanced_chunks += 1
