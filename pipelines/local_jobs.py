@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 _BROKER = str(ROOT / "deploy" / "kafka.sh")
 _STOP_S = 40
 _BETWEEN_S = 0.1
+# Places in /proc/PID/stat behind the name.
+_STATE, _THREADS = 0, 17
 
 
 class LocalJobError(Exception):
@@ -147,9 +149,11 @@ def kill_process(pid: int) -> None:
 def is_alive(pid: int) -> bool:
     """Says whether a process runs; one that has ended keeps its number until its parent asks for it."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
+    # The first thread of a process that was killed can be gone while another still holds its ports.
+    return fields[_STATE] not in "ZX" or int(fields[_THREADS]) > 1
 
 
 def free_port() -> int:
