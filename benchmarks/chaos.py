@@ -6,6 +6,7 @@ python -m benchmarks.chaos --kills 100 --write docs/chaos.md
 import argparse
 import logging
 import random
+import signal
 import sys
 import tempfile
 import threading
@@ -169,7 +170,9 @@ def run_chaos(kills: int, seed: int, folder: Path) -> Report:
     with running_broker(free_port(), folder) as broker, running_flink(folder / "flink") as flink:
         create_topics(broker.servers, topics, _PARTITIONS)
         settings = {"kafka.bootstrap_servers": broker.servers, "kafka.start": "earliest", "results.enhanced": "false"}
-        job = flink.send([f"--set={name}={value}" for name, value in settings.items()], folder / "driver.log")
+        arguments = [f"--set={name}={value}" for name, value in settings.items()]
+        job, driver = flink.send(arguments, folder / "driver.log")
+        driver.send_signal(signal.SIGINT)
         speakers = _Speakers(broker.servers, topics.audio, clips)
         speakers.start()
         chaos = _Chaos(flink, broker, job, random.Random(seed))

@@ -157,9 +157,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:
-    """Keeps the worker processes' start-up chatter off the terminal, unless a level was asked for."""
-    worker = options.view_as(WorkerOptions)
-    worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
+    """Keeps local worker processes' start-up chatter off the terminal, unless a level was asked for."""
+    if _is_local(options):
+        worker = options.view_as(WorkerOptions)
+        worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -117,8 +116,8 @@ class LocalFlink:
         self.ask(f"/jobs/{job}", {}, "PATCH")
         wait_until(lambda: job not in self.jobs(), "the job has ended", 120)
 
-    def send(self, arguments: list[str], log: Path, timeout_s: float = 600) -> str:
-        """Sends the streaming job, waits until it works, leaves it to the cluster, and gives its id.
+    def send(self, arguments: list[str], log: Path, timeout_s: float = 600) -> tuple[str, "subprocess.Popen[bytes]"]:
+        """Sends the streaming job and waits until it works; gives its id, and the driver, which SIGINT makes leave it.
 
         Raises:
             LocalJobError: it did not begin to work.
@@ -135,11 +134,11 @@ class LocalFlink:
 
         try:
             wait_until(works, f"the job works; its log is {log}", timeout_s)
-        finally:
-            driver.send_signal(signal.SIGINT)
-            driver.wait(60)
+        except LocalJobError:
+            driver.kill()
+            raise
         (job,) = set(self.jobs()) - before
-        return job
+        return job, driver
 
     def _pid(self, part: str) -> int:
         return int((self.folder / f"{part}.pid").read_text())

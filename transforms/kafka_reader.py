@@ -30,6 +30,7 @@ class PartitionReader:
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
         self._next_offset: int | None = None
+        self._handed_on_offset = 0
         self._committed_offset: int | None = None
         self._end_known_s = -_ASK_S
         self._consumer = KafkaConsumer(
@@ -47,7 +48,14 @@ class PartitionReader:
         _logger.info("reading %s[%d] of %s", partition.topic, partition.partition, config.bootstrap_servers)
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept."""
+        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept.
+
+        An offset before that is read again after a failure. Its time begins again as well: with the time reached before,
+        sessions would seem idle whose next chunk is among what is read again.
+        """
+        if offset < self._handed_on_offset:
+            self.clock.restart()
+        self._handed_on_offset = offset
         if offset != self._next_offset:
             self._consumer.seek(self._tp, offset)
             self._next_offset = offset
@@ -68,7 +76,7 @@ class PartitionReader:
 
     def claimed(self, offset: int) -> None:
         """Takes note that the record at `offset` has been handed on."""
-        self._next_offset = offset + 1
+        self._next_offset = self._handed_on_offset = offset + 1
 
     def forget_place(self) -> None:
         """Takes note that records have been polled but not handed on."""

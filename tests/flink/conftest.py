@@ -1,5 +1,6 @@
 """A real Flink cluster, a real broker, and the streaming job between them: one of each for all of these tests."""
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,12 +34,16 @@ class LiveJob:
         self.engine = SpeechEngine.load("streaming")
         settings = {"kafka.bootstrap_servers": broker.servers, "kafka.start": "earliest"}
         self._settings = [f"--set={name}={value}" for name, value in settings.items()]
-        self.id = self.send()
+        self.send()
 
-    def send(self, *arguments: str) -> str:
-        """Sends the job anew; `id` is its id from now on."""
-        self.id = self.flink.send([*self._settings, *arguments], self.log)
-        return self.id
+    def send(self, *arguments: str) -> None:
+        """Sends the job anew: `id` and `driver` are those of the new one from now on."""
+        self.id, self.driver = self.flink.send([*self._settings, *arguments], self.log)
+
+    def leave(self) -> int:
+        """Lets the driver go, and gives its exit code; the job goes on."""
+        self.driver.send_signal(signal.SIGINT)
+        return self.driver.wait(60)
 
     def speak(self, name: str, happens: Callable[[], object] = lambda: None) -> list[dict[str, Any]]:
         """Plays every sample as a session in real time; once a first final has come, `happens` is called.
@@ -106,4 +111,5 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
 def job(flink: LocalFlink, broker: LocalBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJob]:
     live = LiveJob(flink, broker, tmp_path_factory.mktemp("job"))
     yield live
+    live.leave()
     flink.cancel(live.id)

@@ -8,6 +8,10 @@ import pytest
 from benchmarks.delivery import compare, expected_finals, said
 from model_runtime import Audio, SpeechEngine
 from model_runtime.devices import RouteConfig
+from model_runtime.errors import ConfigError
+from pipelines.command_line import parse_command_line
+from pipelines.flink import check_job_server_flags
+from pipelines.local_flink import FLAGS
 from pipelines.local_jobs import kill_process
 
 pytestmark = [pytest.mark.flink, pytest.mark.kafka, pytest.mark.timeout(1200)]
@@ -23,6 +27,14 @@ def test_a_clean_run_says_what_the_engine_says(job: LiveJob) -> None:
     delivery = job.delivery("clean", job.speak("clean"))
     assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
     assert delivery.repeated == 0
+
+
+def test_flags_that_the_job_server_does_not_know_are_refused(job: LiveJob) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^--checkpoint_interval is no option: not of Beam and not of the job server"
+    ):
+        check_job_server_flags(["--runner=PortableRunner", *job.flink.flags(), "--checkpoint_interval=1"])
+    check_job_server_flags(parse_command_line([f"@{FLAGS}", *job.flink.flags()], "job", "A job.").beam_flags)
 
 
 def kill_a_worker(job: LiveJob) -> None:
@@ -55,11 +67,19 @@ def test_a_broker_that_is_killed_and_comes_back_costs_nothing(job: LiveJob) -> N
 def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job: LiveJob) -> None:
     def stop_and_go_on() -> None:
         savepoint = job.flink.stop_with_savepoint(job.id)
+        assert job.driver.wait(60) == 0
         job.send(f"--savepoint_path={savepoint}")
         assert job.flink.restores(job.id) == 1
 
     results = job.speak("savepoint", stop_and_go_on)
     delivery = job.delivery("savepoint", results)
+    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+
+
+def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> None:
+    assert job.leave() == 0
+    assert job.flink.runs(job.id)
+    delivery = job.delivery("left", job.speak("left"))
     assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
 
 
