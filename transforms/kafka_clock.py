@@ -35,7 +35,7 @@ class PartitionClock:
         self._idle_since_ms: int | None = None
 
     def restart(self) -> None:
-        """Forgets the time that has been reached: records are read again, and it is the runner that knows since when."""
+        """Forgets the time that has been reached: records are read again, and the runner knows since when."""
         self._seen_ms = 0
         self._idle_since_ms = None
 

@@ -50,8 +50,8 @@ class PartitionReader:
     def seek(self, offset: int) -> None:
         """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept.
 
-        An offset before that is read again after a failure. Its time begins again as well: with the time reached before,
-        sessions would seem idle whose next chunk is among what is read again.
+        An offset before that is read again after a failure. Its time begins again as well: with the time reached
+        before, sessions would seem idle whose next chunk is among what is read again.
         """
         if offset < self._handed_on_offset:
             self.clock.restart()
