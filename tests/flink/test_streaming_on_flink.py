@@ -74,6 +74,7 @@ def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job
     results = job.speak("savepoint", stop_and_go_on)
     delivery = job.delivery("savepoint", results)
     assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.repeated == 0
 
 
 def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> None:
