@@ -1,13 +1,14 @@
-"""The clean audio of results as 16-bit files, named after where it came from."""
+"""The clean audio of results as 16-bit files, named after where it came from, written while it comes."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import soundfile
 from msgspec import Meta, Struct
 
-from transforms.atomic_file import atomic_path
+from model_runtime.decode import encode_linear16
+from transforms.atomic_file import AtomicFile
 from transforms.records import ClipResult, ClipRow
 from transforms.row_name import row_name
 
@@ -20,18 +21,36 @@ class EnhancedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["wav", "flac"] = "wav"  # both 16 bits, at the clip's own rate
 
 
-def write_enhanced(result: ClipResult, output: str, config: EnhancedConfig) -> ClipResult:
-    """Writes what is in `enhanced` and puts the file's path in its place; a repeat writes the same file again.
+class CleanFolder(NamedTuple):
+    """Where clean audio goes. output: the folder of the results."""
 
-    A result without clean audio passes.
-    """
-    if result.enhanced is None:
-        return result
-    name = enhanced_path(result, config)
-    samples = np.frombuffer(result.enhanced, "<i2")
-    with atomic_path(Path(output) / name) as path:
-        soundfile.write(path, samples, result.sample_rate_hz, subtype="PCM_16", format=config.format.upper())
-    return result._replace(enhanced=None, enhanced_path=name)
+    output: str
+    config: EnhancedConfig
+
+
+class CleanFile:
+    """The clean audio of one row. It appears whole, by `keep`, or not at all; a repeat writes the same file again."""
+
+    def __init__(self, row: ClipRow, sample_rate_hz: int, folder: CleanFolder) -> None:
+        self._name = enhanced_path(row, folder.config)
+        self._place = AtomicFile(Path(folder.output) / self._name)
+        form = folder.config.format.upper()
+        self._sound = soundfile.SoundFile(self._place.path, "w", sample_rate_hz, 1, "PCM_16", format=form)
+
+    def write(self, samples: np.ndarray) -> None:
+        """Takes the next samples, float32 [n], -1..1."""
+        self._sound.write(np.frombuffer(encode_linear16(samples), "<i2"))
+
+    def keep(self) -> str:
+        """Ends the file and gives its path, relative to the output folder."""
+        self._sound.close()
+        self._place.keep()
+        return self._name
+
+    def discard(self) -> None:
+        """Ends the file and removes it."""
+        self._sound.close()
+        self._place.discard()
 
 
 def enhanced_path(row: ClipResult | ClipRow, config: EnhancedConfig) -> str:
