@@ -131,7 +131,7 @@ def _decode(
         raise AudioError(f"{name}: {error}") from error
 
 
-class _Sound(soundfile.SoundFile):  # type: ignore[misc]  # soundfile has no types
+class _Sound(soundfile.SoundFile):
     """A file that is read on and on. soundfile seeks behind every read, for which MP3 loses samples at each border."""
 
     def seekable(self) -> bool:
