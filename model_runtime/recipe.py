@@ -76,14 +76,18 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decoder: Literal["greedy", "prefix_beam"] = "prefix_beam"
     # Hypotheses that the prefix beam keeps.
     beam: int = 8
-    # ms of an utterance between two partials; 0 for none.
+    # Streaming models: ms of an utterance between two partials; 0 for none.
     partial_interval_ms: int = 100
+    # Models that hear utterances whole: ms of an utterance between two decodings of what there is of it; a partial is
+    # what two in a row agree on. 0 for none. Needs a vad.
+    agreement_interval_ms: int = 0
     # Whisper models only: how transcripts are sought, and what is not accepted as one.
     whisper: WhisperConfig = WhisperConfig()
 
     def __post_init__(self) -> None:
         check_within("beam", self.beam, 1, 64)
         check_within("partial_interval_ms", self.partial_interval_ms, 0, 60_000)
+        check_within("agreement_interval_ms", self.agreement_interval_ms, 0, 60_000)
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +103,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.denoise is None and self.vad is None and self.asr is None:
             raise ValueError("a recipe needs at least one of denoise, vad, asr; got none")
+        if self.vad is None and self.asr is not None and self.asr.agreement_interval_ms:
+            # Without one, only the final tells whether anything was said.
+            raise ValueError(f"asr.agreement_interval_ms needs a vad, got {self.asr.agreement_interval_ms} without one")
 
 
 def load_recipe(recipe: str | Path | Recipe) -> Recipe:

@@ -57,12 +57,15 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
     start: int
     # Audio that has not been through the model yet: float32 [n], or all of it in pieces of int16 [n].
     audio: tuple[np.ndarray, ...]
-    # Streaming recognisers only: samples that have been through it, and its memory.
+    # Samples that have been through the model, or, where it hears utterances whole, that have been kept for it.
     consumed: int = 0
+    # The memory of streaming recognisers.
     states: States = ()
     decoder: DecoderState | TransducerState = START
     revision: int = 0
     text: str = ""
+    # Recognisers that hear utterances whole only: what the last interval was decoded as.
+    decoded: str = ""
 
 
 class Recognizer(Protocol):

@@ -41,7 +41,10 @@ class Voice:
             match event:
                 case UtteranceAudio():
                     self.audio += event.pcm
-                case Utterance():
+                case Utterance(over=True):
+                    self._hand_on(event, heard)
+                    self.audio, self.audio_over = b"", True
+                case Utterance() if self._output.partials:
                     self._hand_on(event, heard)
                 case Partial() if not self._output.partials:
                     continue
@@ -64,10 +67,12 @@ class Voice:
             self._send(book, book.samples, b"", end_of_stream=True)
 
     def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
+        """Gives an utterance with what has been heard of it, in place of what had been heard of it a moment ago."""
+        if self.utterances and not self.utterances[-1].is_over():
+            self.utterances.pop()
         if not self.utterances:
             self.continues = not self.audio_over
         self.utterances.append(SpokenUtterance(utterance, self.audio, heard, []))
-        self.audio, self.audio_over = b"", True
 
     def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
         """Sends what has been cleaned (it follows on, event by event) as one record: each record has its cost."""
