@@ -11,7 +11,7 @@ from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDeco
 from model_runtime.encoder import StreamingEncoderKernel
 from model_runtime.records import Event, Final, Partial, Utterance, Word
 from model_runtime.transducer import TransducerState
-from model_runtime.words import WordTimes
+from model_runtime.words import WordTimes, agreement
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
 
@@ -117,9 +117,10 @@ class StreamingRecognizer:
             if self._interval and (consumed + block) // self._interval > consumed // self._interval:
                 new_text = self._times.text(self._search.so_far(decoder))
                 if new_text != text:
-                    text = new_text
                     end = state.start + consumed + block
-                    events.append(Partial(state.utterance, revision, text, state.start, end))
+                    stability = agreement(new_text, text)
+                    events.append(Partial(state.utterance, revision, new_text, state.start, end, stability))
+                    text = new_text
                     revision += 1
             consumed += block
         audio = audio[at:].copy()

@@ -38,13 +38,18 @@ class SpeechEnd(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """What has been recognised so far of an utterance; `revision` counts up from 0 within it."""
+    """What has been recognised so far of an utterance; `revision` counts up from 0 within it.
+
+    stability: share of the text's words, 0..1, that the look before had too, in the same places from the first word on
+    (`agreement`); None where the recogniser does not say.
+    """
 
     utterance: int
     revision: int
     text: str
     start_samples: int
     end_samples: int
+    stability: float | None = None
 
 
 class Final(NamedTuple):

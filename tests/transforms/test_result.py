@@ -29,6 +29,13 @@ def test_every_event_gives_a_result_with_an_id_of_its_own(
     assert (result.model, result.device) == MADE_BY
 
 
+def test_a_partial_says_how_stable_it_is_and_nothing_else_does() -> None:
+    partial = event_to_result(Partial(0, 3, "one two", 0, 8, 0.5), HEARD, MADE_BY)
+    final = event_to_result(Final(0, 4, "one two", (), 1.0, 0, 8), HEARD, MADE_BY)
+    assert partial is not None and final is not None
+    assert (partial.stability, final.stability) == (0.5, None)
+
+
 def test_clean_audio_is_no_result() -> None:
     assert event_to_result(Enhanced(0, b""), HEARD, MADE_BY) is None
 
