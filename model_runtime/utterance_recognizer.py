@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from model_runtime.calls import Call, Steps
 from model_runtime.ctc import START
@@ -99,7 +100,7 @@ class UtteranceRecognizer:
         if self.defers:
             events.append(UtteranceAudio(state.utterance, pcm))
             return state
-        return UtteranceState(state.utterance, state.start, (*state.audio, np.frombuffer(pcm, "<i2")))
+        return replace(state, audio=(*state.audio, np.frombuffer(pcm, "<i2")))
 
     def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final | Utterance]:
         """Ends the utterance at `end`; audio behind that does not count."""

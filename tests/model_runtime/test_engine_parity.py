@@ -43,6 +43,11 @@ RECIPES: dict[str, str | Recipe] = {
     "greedy transducer": Recipe("greedy", None, VAD, AsrConfig("unison-asr-transducer", decoder="greedy")),
     "whisper": Recipe("whisper", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(5000, 300, 5000)),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
+    "tentative": Recipe("tentative", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(tentative_end_ms=150)),
+    "tentative segment": Recipe("segment", None, VAD, None, EndpointConfig(tentative_end_ms=150)),
+    "tentative asr alone": Recipe(
+        "alone", asr=AsrConfig("unison-asr-stream"), endpoint=EndpointConfig(tentative_end_ms=300)
+    ),
 }
 LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
 LOADS += [("streaming", "float32", 2), ("streaming", "int8", 2), ("batch", "float32", 2), ("batch", "int8", 2)]
@@ -52,7 +57,11 @@ CHUNKS = st.lists(st.sampled_from([0, 1, 2, 3, 127, 255, 256, 257, 1279, 1280, 1
 
 
 def streamed(
-    engine: SpeechEngine, audio: np.ndarray, sizes: Iterable[int], rate_hz: int | None = None, freeze: bool = True
+    engine: SpeechEngine,
+    audio: np.ndarray,
+    sizes: Iterable[int],
+    rate_hz: int | None = None,
+    freeze: bool = True,
 ) -> list[Event]:
     """Events of audio in chunks of these sizes (the rest at once), frozen and thawed between chunks."""
     state, events, at = engine.start(rate_hz), [], 0
