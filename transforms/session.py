@@ -12,7 +12,8 @@ reasons:
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, SpeechError, StateError
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
+from transforms.lag import Lag, measure_lag
 from transforms.milliseconds import samples_to_ms
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
@@ -28,6 +30,7 @@ from transforms.session_order import Order, Verdict
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
+from transforms.timing import Moments, clock_ms
 
 _logger = logging.getLogger(__name__)
 
@@ -35,24 +38,25 @@ _logger = logging.getLogger(__name__)
 class SessionLogic:
     """Takes sessions on, some chunks at a time. Holds no session: their memory comes in and goes out as bytes."""
 
-    def __init__(self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig) -> None:
-        self._engine = engine
-        self._config = session
-        self._output = output
+    def __init__(
+        self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig, clock: Callable[[], int] = clock_ms
+    ) -> None:
+        """clock: Unix ms; only the timing of results comes from it."""
+        self._play = partial(_Play, engine, session, output, clock)
 
     def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
         """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
 
         What is said does not depend on how many chunks come at once; one call of the engine hears them all.
         """
-        return _Play(self._engine, self._config, self._output, chunks[0].session, data).advance(chunks)
+        return self._play(chunks[0].session, data).advance(chunks)
 
     def expire(self, data: bytes, session: str, now_ms: int) -> Turn:
         """Does what is due at the stream time `now_ms`: gives up a gap, ends a session, forgets a tombstone.
 
         Where nothing is due (runners can fire early, and a chunk may have moved the deadline) only the timer changes.
         """
-        return _Play(self._engine, self._config, self._output, session, data).expire(now_ms)
+        return self._play(session, data).expire(now_ms)
 
 
 class _Play:
@@ -63,12 +67,21 @@ class _Play:
     """
 
     def __init__(
-        self, engine: SpeechEngine, config: SessionConfig, output: OutputConfig, session: str, data: bytes | None
+        self,
+        engine: SpeechEngine,
+        config: SessionConfig,
+        output: OutputConfig,
+        clock: Callable[[], int],
+        session: str,
+        data: bytes | None,
     ) -> None:
         self._engine = engine
         self._config = config
         self._session = session
-        self._voice = Voice(engine, output, session)
+        self._clock = clock
+        self._began_ms = clock()
+        self._lag: Lag | None = None
+        self._voice = Voice(engine, output, session, self._began_ms)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
         self._state: SessionState | None = None
@@ -76,6 +89,7 @@ class _Play:
         self._book = None if data is None else self._read(data)
 
     def advance(self, chunks: Sequence[Chunk]) -> Turn:
+        self._lag = measure_lag(chunks, self._began_ms)
         for chunk in chunks:
             book = self._open_book()
             if book is not None and _begins_anew(book, chunk):
@@ -180,7 +194,7 @@ class _Play:
     def _take(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes a chunk into its open session, and after it those that have waited for it."""
         if chunk.sequence > book.order.next_sequence:
-            chunk = self._without_excess(chunk)
+            chunk = self._without_excess(chunk)._replace(taken_ms=self._began_ms)
         verdict = book.order.take(chunk)
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
@@ -246,6 +260,7 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         self._counts["chunks"] += 1
+        self._counts["audio_us"] += len(samples) * 1_000_000 // book.sample_rate_hz
         if not book.samples:
             book.first_event_ms = chunk.event_ms
         self._unheard.append(samples)
@@ -254,6 +269,7 @@ class _Play:
         length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
         book.captured_ms = chunk.event_ms + length_ms
         book.clocked = not chunk.substituted
+        book.moments = Moments(chunk.read_ms, chunk.taken_ms or self._began_ms, self._began_ms)
         book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
 
     def _listen(self, book: SessionBook) -> None:
@@ -282,7 +298,7 @@ class _Play:
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
-        book.engine = b""
+        book.engine, book.moments = b"", Moments()
         book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
         self._state = None
@@ -308,6 +324,7 @@ class _Play:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
         voice = self._voice
+        voice.finish(self._clock())
         return Turn(
             data,
             timer_ms,
@@ -319,6 +336,7 @@ class _Play:
             voice.continues,
             voice.audio,
             voice.audio_over,
+            self._lag,
         )
 
 

@@ -8,8 +8,9 @@ from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
 from transforms.stream_records import Chunk
+from transforms.timing import Moments, begin_timing
 
-_VERSION = 2
+_VERSION = 3
 _MOST_GAPS = 32
 
 NO_TIMER = 0
@@ -21,9 +22,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
 
     incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
-    first and of the newest chunk; captured_ms: that of the last sample;
-    clocked: it is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
-    deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
+    first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by; clocked:
+    captured_ms is the sender's, not the time of reading; opened_ms: the stream time of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
     is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
     yet to come.
     """
@@ -40,6 +40,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     last_event_ms: int
     captured_ms: int
     clocked: bool = True
+    moments: Moments = Moments()
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -49,8 +50,9 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     split_frame: bytes = b""
     engine: bytes = b""
 
-    def heard(self, session: str) -> Heard:
-        """Gives what this session's results say about it."""
+    def heard(self, session: str, now_ms: int = 0) -> Heard:
+        """Gives what this session's results say about it; now_ms: the clock when work on them began."""
+        captured_ms = self.captured_ms if self.clocked else None
         return Heard(
             session=session,
             incarnation=self.incarnation,
@@ -58,7 +60,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             audio_ms=self.audio_ms(),
             gaps=self.gaps,
             duplicates=self.order.duplicates,
-            captured_ms=self.captured_ms if self.clocked else None,
+            captured_ms=captured_ms,
+            timing=begin_timing(captured_ms, self.moments, now_ms),
         )
 
     def audio_ms(self) -> int:

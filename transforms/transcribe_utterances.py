@@ -14,6 +14,7 @@ from model_runtime.devices import RouteConfig
 from transforms.engine_handle import _EngineFn
 from transforms.result import Result, event_to_result
 from transforms.stream_records import SpokenUtterance
+from transforms.timing import clock_ms
 
 # Rows of a batch, at most; a bundle of a live job holds few.
 _MOST_UTTERANCES = 8
@@ -58,12 +59,15 @@ class _TranscribeFn(_EngineFn):
 
     def _transcribe(self) -> Iterator[tuple[Result, Timestamp]]:
         waiting, self._waiting = self._waiting, []
+        began_ms = clock_ms()
         tasks = [(spoken.utterance, spoken.pcm) for spoken, _ in waiting if spoken.utterance is not None]
         finals = iter(self.engine.transcribe(tasks) if tasks else [])
+        done_ms = clock_ms()
         for spoken, time in waiting:
             if spoken.utterance is not None:
                 result = event_to_result(next(finals), spoken.heard, self.engine.made_by())
                 if result is not None:
-                    yield result, time
+                    timing = result.timing and result.timing.queued(began_ms).computed(done_ms)
+                    yield result._replace(timing=timing), time
             for later in spoken.then:
                 yield later, time
