@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from model_runtime.audio import Audio, check_samples
 from model_runtime.records import Event
 
 
@@ -17,3 +18,13 @@ class Stream(NamedTuple):
     sample_rate_hz: int
     blocks: Iterable[np.ndarray]
     take: Callable[[list[Event]], None]
+
+
+def whole_clip(clip: Audio | np.ndarray, sample_rate_hz: int, take: Callable[[list[Event]], None]) -> Stream:
+    """Gives a clip in one block; one without a rate has `sample_rate_hz`.
+
+    Raises:
+        AudioError: samples that check_samples refuses.
+    """
+    samples, rate_hz = clip if isinstance(clip, Audio) else (clip, sample_rate_hz)
+    return Stream(rate_hz, (check_samples(samples),), take)

@@ -16,7 +16,7 @@ from model_runtime.stream import Stream
 from transforms.clip_audio import read_clip
 from transforms.heard_clip import HeardClip, error_result
 from transforms.records import ClipResult, ClipRow
-from transforms.write_audio import CleanFolder
+from transforms.write_audio import CleanFolder, CleanMemory
 
 LONG_S = 60.0
 """Seconds above which a clip is a recording that is heard block by block, whatever its length."""
@@ -95,7 +95,7 @@ def infer_rows(
     engine: Engine,
     rows: Iterable[ClipRow],
     config: InferenceConfig,
-    clean: CleanFolder | None = None,
+    clean: CleanFolder | CleanMemory | None = None,
     watch: Watch | None = None,
     tally: CallTally | None = None,
 ) -> Iterator[ClipResult]:
@@ -134,7 +134,7 @@ def infer_rows(
 class _Inference(NamedTuple):
     engine: Engine
     config: InferenceConfig
-    clean: CleanFolder | None
+    clean: CleanFolder | CleanMemory | None
     watch: Watch
     tally: CallTally
 
@@ -212,7 +212,7 @@ class _Inference(NamedTuple):
 class _Recording:
     """A row that is heard block by block; an error of its own audio ends it and nobody else."""
 
-    def __init__(self, clip: _Clip, max_clip_s: float, clean: CleanFolder | None) -> None:
+    def __init__(self, clip: _Clip, max_clip_s: float, clean: CleanFolder | CleanMemory | None) -> None:
         self.row = clip.row
         self.heard = HeardClip(clip.row, clip.audio.sample_rate_hz, clean)
         self.samples = 0

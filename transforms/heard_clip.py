@@ -6,18 +6,18 @@ from model_runtime.errors import SpeechError
 from model_runtime.records import Enhanced, Event, Final, MadeBy, SpeechEnd, Word
 from transforms.milliseconds import samples_to_ms
 from transforms.records import ClipResult, ClipRow, Segment
-from transforms.write_audio import CleanFile, CleanFolder
+from transforms.write_audio import Clean, CleanFolder, CleanMemory, CleanSink
 
 
 class HeardClip:
     """Grows with what is said in a clip, and not with its length."""
 
-    def __init__(self, row: ClipRow, sample_rate_hz: int, folder: CleanFolder | None = None) -> None:
-        """folder: where its clean audio goes; None: nowhere."""
+    def __init__(self, row: ClipRow, sample_rate_hz: int, place: CleanFolder | CleanMemory | None = None) -> None:
+        """place: where its clean audio goes; None: nowhere."""
         self._row = row
         self._rate_hz = sample_rate_hz
-        self._folder = folder
-        self._file: CleanFile | None = None
+        self._place = place
+        self._sink: CleanSink | None = None
         self._texts: list[str] = []
         self._words: list[Word] = []
         self._segments: list[Segment] = []
@@ -32,13 +32,14 @@ class HeardClip:
                 case SpeechEnd():
                     ends = (samples_to_ms(at, self._rate_hz) for at in (event.start_samples, event.end_samples))
                     self._segments.append(Segment(*ends))
-                case Enhanced() if self._folder is not None:
-                    self._clean(self._folder).write(event.samples())
+                case Enhanced() if self._place is not None:
+                    self._clean(self._place).write(event.samples())
 
     def result(self, samples: int, made_by: MadeBy) -> ClipResult:
         """Gives the answer to a clip that has ended after so many samples; its clean audio then is in its place."""
-        if self._folder is not None and not samples:
-            self._clean(self._folder)
+        if self._place is not None and not samples:
+            self._clean(self._place)
+        clean = self._sink.keep() if self._sink else Clean(None, "")
         return ClipResult(
             source=self._row.source,
             row=self._row.row,
@@ -53,20 +54,21 @@ class HeardClip:
             error="",
             error_class="",
             sample_rate_hz=self._rate_hz,
-            enhanced_path=self._file.keep() if self._file else "",
+            enhanced=clean.pcm,
+            enhanced_path=clean.path,
             piece=self._row.piece,
         )
 
     def discard(self) -> None:
         """Leaves no file, whatever comes yet."""
-        if self._file is not None:
-            self._file.discard()
-        self._folder = self._file = None
+        if self._sink is not None:
+            self._sink.discard()
+        self._place = self._sink = None
 
-    def _clean(self, folder: CleanFolder) -> CleanFile:
-        if self._file is None:
-            self._file = CleanFile(self._row, self._rate_hz, folder)
-        return self._file
+    def _clean(self, place: CleanFolder | CleanMemory) -> CleanSink:
+        if self._sink is None:
+            self._sink = place.open(self._row, self._rate_hz)
+        return self._sink
 
 
 def error_result(row: ClipRow, error: SpeechError, made_by: MadeBy, retriable: bool) -> ClipResult:

@@ -131,8 +131,8 @@ class ClipResult(NamedTuple):
 
     pred_text: the finals' texts joined by a space; duration_s: of the audio that was used, None where there was none;
     error and error_class are "" for a good row; error_retriable: the same row may succeed another time;
-    sample_rate_hz: of the clip; enhanced_path: where its clean audio was written, relative to the output folder;
-    piece: that of the row.
+    sample_rate_hz: of the clip; enhanced: clean audio that is kept in memory, 16-bit little-endian samples;
+    enhanced_path: where it was written, relative to the output folder; piece: that of the row.
     """
 
     source: int
@@ -148,6 +148,7 @@ class ClipResult(NamedTuple):
     error: str
     error_class: str
     sample_rate_hz: int = 0
+    enhanced: bytes | None = None
     enhanced_path: str = ""
     error_retriable: bool = False
     piece: Piece | None = None

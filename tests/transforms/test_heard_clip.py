@@ -8,7 +8,7 @@ import soundfile
 from model_runtime import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Word
 from transforms.heard_clip import HeardClip
 from transforms.records import ClipRow, Segment
-from transforms.write_audio import CleanFolder, EnhancedConfig
+from transforms.write_audio import CleanFolder, CleanMemory, EnhancedConfig
 
 MADE_BY = MadeBy("stand-in:1:float32", "cpu")
 ROW = ClipRow(0, 1, "a.wav", "a.wav", b"{}")
@@ -44,6 +44,14 @@ def test_clean_audio_goes_to_its_file_as_it_comes(tmp_path: Path) -> None:
         heard.take([Enhanced(0, np.array(values, "<f4").tobytes())])
     result = heard.result(3, MADE_BY)
     assert soundfile.read(tmp_path / result.enhanced_path, dtype="int16")[0].tolist() == [16384, -32768, 32767]
+
+
+def test_clean_audio_may_be_kept_in_memory() -> None:
+    heard = HeardClip(ROW, 8000, CleanMemory())
+    for values in ([0.5, -1.0], [2.0]):
+        heard.take([Enhanced(0, np.array(values, "<f4").tobytes())])
+    result = heard.result(3, MADE_BY)
+    assert (np.frombuffer(result.enhanced or b"", "<i2").tolist(), result.enhanced_path) == ([16384, -32768, 32767], "")
 
 
 def test_clip_without_a_sample_has_a_file_without_a_sample(tmp_path: Path) -> None:

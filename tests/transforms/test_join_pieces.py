@@ -14,7 +14,7 @@ def _result(
     piece = Piece("k", number, 3, start_s, end_s)
     speech = [Segment(*segment) for segment in segments]
     columns = b'{"audio_filepath": "a.wav"}'
-    answer = (text, words, speech, end_s - start_s, "m", "cpu", "", "", 16000, "", False)
+    answer = (text, words, speech, end_s - start_s, "m", "cpu", "", "", 16000, None, "", False)
     return ClipResult(2, 7, "s.jsonl", columns, *answer, piece)
 
 

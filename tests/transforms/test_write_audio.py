@@ -26,7 +26,7 @@ def test_file_holds_the_16_bit_samples_at_the_rate_of_the_clip_however_they_come
     for part in (CLEAN[:1], CLEAN[:0], CLEAN[1:]):
         file.write(part)
     assert [path for path in tmp_path.rglob("*.*") if not path.name.startswith(".")] == []
-    path = tmp_path / file.keep()
+    path = tmp_path / file.keep().path
     samples, rate_hz = soundfile.read(path, dtype="int16")
     assert (samples.tolist(), rate_hz) == ([0, 1, -32768, 32767], 44100)
     assert (path.parent.name, soundfile.info(path).subtype) == ("clean", "PCM_16")
