@@ -9,6 +9,7 @@ import pytest
 import soundfile
 
 from model_runtime.devices import RouteConfig
+from transforms import file_access
 from transforms.batch_work import row_key_of
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import Effort
@@ -117,6 +118,34 @@ def test_piece_that_a_killed_run_has_finished_is_not_done_again(tmp_path: Path) 
     line = b'{"error": "", "error_class": "", "error_retriable": false, "duration": 1.0, "device": "", "model": ""}'
     write_part(tmp_path / "out" / FOLDER, "before", [FinishedRow(second.key, line)])
     assert _done(tmp_path, scout, _row()) == [first, PartRows(3, "before", [row_key_of(second)])]
+
+
+def test_audio_of_a_url_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+
+    def open_file(path: str) -> io.BytesIO:
+        opened.append(path)
+        return io.BytesIO(b"audio")
+
+    monkeypatch.setattr(file_access, "open_file", open_file)
+    rows = _done(tmp_path, _Scout(30.0, PAUSE_AT_12_S), _row(path="bucket://a.wav"))
+    paths = [Path(each.row.path) for each in rows if isinstance(each, KeyedRow)]
+    assert opened == ["bucket://a.wav"]
+    assert [path.read_bytes() for path in paths] == [b"audio"] * 2
+
+
+def test_url_that_does_not_answer_is_a_bad_row_that_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> io.BytesIO:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(file_access, "open_file", refuse)
+    (done,) = _done(tmp_path, _Scout(30.0, PAUSE_AT_12_S), _row(path="bucket://a.wav"))
+    assert isinstance(done, PartRows)
+    (line,) = read_part(tmp_path / "out" / FOLDER, done.name)
+    assert b'"error":"bucket://a.wav: cannot be read: no answer"' in line and b'"error_retriable":true' in line
+    assert [path.suffix for path in (tmp_path / "out" / FOLDER).iterdir()] == [".part"]
 
 
 @pytest.mark.parametrize("rate_hz", [0, 8000])
