@@ -21,6 +21,7 @@ from model_runtime.recipe import Recipe, load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.flink import check_job_server_flags
 from pipelines.report import ReportConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import end_idle
@@ -139,6 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.", _SWITCHES
         )
         config = load_config(line.config, line.overrides, BatchConfig)
+        check_job_server_flags(line.beam_flags)
         options = _quiet(PipelineOptions(line.beam_flags))
         parts = find_parts(config, _PARTS_PER_WORKER * (_workers(options) - 1))
         infer = make_inference(config, parts, "force" in line.switches)
@@ -170,9 +172,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:
-    """Keeps the worker processes' start-up chatter off the terminal, unless a level was asked for."""
-    worker = options.view_as(WorkerOptions)
-    worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
+    """Keeps local worker processes' start-up chatter off the terminal, unless a level was asked for."""
+    if _is_local(options):
+        worker = options.view_as(WorkerOptions)
+        worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
 
 
