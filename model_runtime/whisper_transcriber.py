@@ -69,7 +69,7 @@ class WhisperTranscriber:
     """
 
     def __init__(self, card: ModelCard, graphs: Sequence[Graph], config: WhisperConfig | None = None) -> None:
-        """Takes the graphs in the card's order: encoder, cross, decoder.
+        """Takes the graphs in the card's order: encoder, cross, decoder, and prompt where the card has it.
 
         Raises:
             ConfigError: the card is of another kind, or the model does not know the language or task.

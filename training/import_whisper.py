@@ -17,7 +17,7 @@ from training.whisper_network import WhisperNetwork
 from training.whisper_source import PACKAGES, WhisperSource, fetch, file_sha256, read_source
 
 _CONVERTERS = {"float32": convert_float, "float16": convert_float16, "dynamic": convert_dynamic}
-_ROLES = ("encoder", "cross", "decoder")
+_ROLES = ("encoder", "cross", "decoder", "prompt")
 _TOKENIZER = "tokenizer.json"
 # English-only models have fewer tokens than this.
 _FIRST_MULTILINGUAL_SIZE = 51_865
