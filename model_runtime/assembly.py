@@ -24,7 +24,7 @@ from model_runtime.frame_probability import ProbabilityKernel
 from model_runtime.frozen_state import FINGERPRINT_BYTES
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
-from model_runtime.recipe import AsrConfig, Recipe
+from model_runtime.recipe import MOST_UTTERANCE_MS, AsrConfig, Recipe
 from model_runtime.recognizer import CtcSearch, Decoder, Recognizer, StreamingRecognizer
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
@@ -57,6 +57,8 @@ class Assembly(NamedTuple):
     continuous_listener: ContinuousListener | None
     # That of either listener.
     recognizer: Recognizer | None
+    # What it takes in one piece, a margin left.
+    longest_utterance_ms: int
     fingerprint: bytes
 
 
@@ -85,10 +87,13 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False, agree: boo
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), graph)
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
     elif asr is not None and recognizer is not None:
-        rules = EndpointRules(recipe.endpoint, rate_hz)
+        rules = EndpointRules.of(recipe.endpoint, rate_hz)
         continuous = ContinuousListener(recognizer, _word_times(asr.card), rules, _block_samples(asr.card))
+    longest_ms = MOST_UTTERANCE_MS if asr is None else _longest_ms(asr.card)
     fingerprint = _fingerprint(recipe, models)
-    return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, fingerprint)
+    return Assembly(
+        rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, longest_ms, fingerprint
+    )
 
 
 def hears_whole_utterances(recipe: Recipe) -> bool:
@@ -127,7 +132,7 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     agreement = config.agreement_interval_ms * card.sample_rate_hz // 1000
     agree = agree and agreement > 0
     if isinstance(framing, WhisperFraming):
-        _check_window(recipe, framing, card)
+        _check_window(recipe, card)
         graphs = _graphs(asr, "encoder", "cross", "decoder", *(role for role in asr.graphs if role == "prompt"))
         whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
         on_the_way = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper.brief())) if agree else None
@@ -148,9 +153,16 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     return StreamingRecognizer(streaming, search, times, interval)
 
 
-def _check_window(recipe: Recipe, framing: WhisperFraming, card: ModelCard) -> None:
-    """An utterance must fit into the model's window, a second's margin included."""
-    most_ms = framing.window_samples * 1000 // card.sample_rate_hz - 1000
+def _longest_ms(card: ModelCard) -> int:
+    """Gives how long an utterance may be: it must fit into the model's window, if there is one, with a second left."""
+    framing = card.parsed_framing()
+    if not isinstance(framing, WhisperFraming):
+        return MOST_UTTERANCE_MS
+    return framing.window_samples * 1000 // card.sample_rate_hz - 1000
+
+
+def _check_window(recipe: Recipe, card: ModelCard) -> None:
+    most_ms = _longest_ms(card)
     if recipe.endpoint.max_utterance_ms > most_ms:
         raise ConfigError(
             f"recipe {recipe.name}: endpoint.max_utterance_ms must be at most {most_ms} for {card.name}, "

@@ -15,11 +15,14 @@ from model_runtime.calls import CallTally, Steps, drive, drive_in_lock_step
 from model_runtime.continuous_listener import ContinuousListenerState
 from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
-from model_runtime.errors import SpeechError
+from model_runtime.endpoint import EndpointRules
+from model_runtime.errors import ConfigError, SpeechError, check_within
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Utterance
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
 from model_runtime.resample import Resampler, ResamplerState
+from model_runtime.session_settings import SessionSettings
+from model_runtime.session_time import SessionTime
 from model_runtime.spectral import DenoiseState
 from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
@@ -64,6 +67,7 @@ class SpeechEngine:
         self._emit_enhanced = recipe.denoise is not None and recipe.denoise.emit
         self._vad_original = recipe.vad is not None and recipe.vad.hears == "original"
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
+        self._longest_utterance_ms = assembly.longest_utterance_ms
         self._codec = StateCodec(SessionState, assembly.fingerprint)
 
     @classmethod
@@ -88,12 +92,23 @@ class SpeechEngine:
         engine._warm_up()
         return engine
 
-    def start(self, sample_rate_hz: int | None = None) -> SessionState:
+    def start(
+        self,
+        sample_rate_hz: int | None = None,
+        settings: SessionSettings = SessionSettings(),  # noqa: B008  (frozen)
+    ) -> SessionState:
         """Gives the state of a new session whose audio has this rate (the models' own by default).
+
+        Args:
+            settings: what this session wants otherwise than the recipe has it; its state remembers that.
 
         Raises:
             AudioError: the rate is out of bounds.
+            ConfigError: a setting is out of bounds.
         """
+        rules = interval = None
+        if settings != SessionSettings():
+            rules, interval = self._rules(settings), self._interval(settings)
         rate_hz = sample_rate_hz or self.sample_rate_hz
         resampled = rate_hz != self.sample_rate_hz
         return SessionState(
@@ -101,8 +116,8 @@ class SpeechEngine:
             resampler=self._to_models(rate_hz).initial_state() if resampled else None,
             enhanced_resampler=self._from_models(rate_hz).initial_state() if resampled and self._denoiser else None,
             denoise=self._denoiser.start() if self._denoiser else None,
-            vad=self._vad.start() if self._vad else None,
-            continuous=self._continuous.start() if self._continuous else None,
+            vad=self._vad.start(rules, interval) if self._vad else None,
+            continuous=self._continuous.start(rules, interval) if self._continuous else None,
         )
 
     def step(self, state: SessionState, samples: np.ndarray) -> tuple[SessionState, list[Event]]:
@@ -201,8 +216,10 @@ class SpeechEngine:
 
     def _owed(self, event: Owed, utterance: Utterance) -> Owed:
         """Moves what was said of an utterance into its session's samples."""
-        start, end = self._span(event, utterance.sample_rate_hz)
-        return event._replace(start_samples=start, end_samples=end)
+        time = SessionTime(self.sample_rate_hz, utterance.sample_rate_hz)
+        return event._replace(
+            start_samples=time.position(event.start_samples), end_samples=time.position(event.end_samples)
+        )
 
     def _warm_up(self) -> None:
         """Runs half a second of silence through every model, so the first session finds memory and caches ready."""
@@ -214,6 +231,19 @@ class SpeechEngine:
             end = drive(self._recognizer.finish(utterance, len(silence), 0))
             if isinstance(end, Utterance):
                 self.transcribe([(end, encode_linear16(silence))])
+
+    def _rules(self, settings: SessionSettings) -> EndpointRules:
+        try:
+            endpoint = settings.endpoint(self.recipe.endpoint)
+            # A recogniser may take less than a recipe may say.
+            check_within("max_utterance_ms", endpoint.max_utterance_ms, 1_000, self._longest_utterance_ms)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return EndpointRules.of(endpoint, self.sample_rate_hz)
+
+    def _interval(self, settings: SessionSettings) -> int | None:
+        interval_ms = settings.partial_interval_ms
+        return None if interval_ms is None else interval_ms * self.sample_rate_hz // 1000
 
     def _to_models(self, rate_hz: int) -> Resampler:
         return _resampler(rate_hz, self.sample_rate_hz)
@@ -302,26 +332,7 @@ class SpeechEngine:
         return replace(state, enhanced_samples=state.enhanced_samples + len(clean))
 
     def _in_session_time(self, state: SessionState, events: list[Event]) -> list[Event]:
-        """Turns positions in the models' samples into those of the session's own rate."""
         if state.resampler is None:
             return events
-        return [self._converted(event, state.sample_rate_hz) for event in events]
-
-    def _converted(self, event: Event, rate_hz: int) -> Event:
-        match event:
-            case SpeechBegin():
-                return event._replace(start_samples=self._position(event.start_samples, rate_hz))
-            case SpeechEnd() | Partial() | Final():
-                start, end = self._span(event, rate_hz)
-                return event._replace(start_samples=start, end_samples=end)
-            case Utterance():
-                return event._replace(sample_rate_hz=rate_hz)
-        return event
-
-    def _span(self, event: SpeechEnd | Partial | Final, rate_hz: int) -> tuple[int, int]:
-        """Gives where an event begins and ends in the session's samples."""
-        return self._position(event.start_samples, rate_hz), self._position(event.end_samples, rate_hz)
-
-    def _position(self, position: int, rate_hz: int) -> int:
-        """The session's sample at or before a position in the models' samples: exact, so nothing drifts."""
-        return position * rate_hz // self.sample_rate_hz
+        time = SessionTime(self.sample_rate_hz, state.sample_rate_hz)
+        return [time.of(event) for event in events]

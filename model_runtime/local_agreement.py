@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from model_runtime.records import Partial
-
 # Words; where a script has no spaces (kana and Han), characters.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _UNIT = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
@@ -26,14 +24,6 @@ def agreed(before: str, now: str) -> str:
 def newly_passed(interval_samples: int, before: int, now: int) -> Sequence[int]:
     """Gives the multiples of the interval in (before, now] by their number 1, 2, ..; none where the interval is 0."""
     return range(before // interval_samples + 1, now // interval_samples + 1) if interval_samples else ()
-
-
-def partial_of(utterance: int, number: int, start: int, interval_samples: int, before: str, now: str) -> Partial:
-    """Gives the partial of an utterance's interval `number` (1, 2, ..) from its decoding and from the one before.
-
-    Its revision is that of the interval, whatever has been said before: an interval that is skipped changes no other.
-    """
-    return Partial(utterance, number - 1, agreed(before, now), start, start + number * interval_samples)
 
 
 def _plain(unit: str) -> str:

@@ -37,14 +37,42 @@ class SpeechEnd(NamedTuple):
     reason: str
 
 
+class TentativeEnd(NamedTuple):
+    """Speech may have ended: what SpeechEnd and Final would say if the utterance were over.
+
+    Either they follow, or SpeechResumed takes this back; it can come again then. `revision` counts with those of the
+    partials. The text is that of the last partial, and there are no words, where the recogniser waits for the end.
+    """
+
+    utterance: int
+    revision: int
+    text: str
+    words: tuple[Word, ...]
+    start_samples: int
+    end_samples: int
+
+
+class SpeechResumed(NamedTuple):
+    """The TentativeEnd before it was none: speech goes on, which is known at this position."""
+
+    utterance: int
+    revision: int
+    position_samples: int
+
+
 class Partial(NamedTuple):
-    """What has been recognised so far of an utterance; `revision` rises within it, from 0 on."""
+    """What has been recognised so far of an utterance; `revision` rises within it, from 0 on.
+
+    stability: share of the text's words, 0..1, that the look before had too, in the same places from the first word on
+    (`agreement`); None where the recogniser does not say.
+    """
 
     utterance: int
     revision: int
     text: str
     start_samples: int
     end_samples: int
+    stability: float | None = None
 
 
 class Final(NamedTuple):
@@ -93,7 +121,7 @@ class Utterance(NamedTuple):
     over: bool = True
 
 
-Event = SpeechBegin | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance
+Event = SpeechBegin | TentativeEnd | SpeechResumed | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance
 
 
 class MadeBy(NamedTuple):

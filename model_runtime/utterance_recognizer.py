@@ -10,7 +10,7 @@ from model_runtime.calls import Call, Steps
 from model_runtime.ctc import START
 from model_runtime.decode import decode_pcm, encode_linear16
 from model_runtime.encoder import UtteranceEncoderKernel
-from model_runtime.local_agreement import newly_passed, partial_of
+from model_runtime.local_agreement import agreed, newly_passed
 from model_runtime.recognizer import Decoder, UtteranceState, mean_confidence
 from model_runtime.records import Event, Final, Partial, Utterance, UtteranceAudio, Word
 from model_runtime.whisper_features import SAMPLE_RATE_HZ
@@ -88,8 +88,8 @@ class UtteranceRecognizer:
     of the Final: its memory does not grow, and a long transcription holds up nobody's next chunk. `transcribe` and
     `transcribe_so_far` then make the same of it.
 
-    Revisions count intervals of the utterance's audio, not what has been said: whoever leaves partials out, for lack of
-    time or because nobody wants them, gets the same Final.
+    Every interval of the utterance's audio is a revision, whether anything is said of it or not: whoever leaves
+    partials out, for lack of time or because nobody wants them, gets the same Final.
     """
 
     waits_for_end = True
@@ -119,14 +119,17 @@ class UtteranceRecognizer:
             return state
         pcm = encode_linear16(samples)
         passed = newly_passed(self._interval, state.consumed, state.consumed + len(samples))
-        state = replace(state, consumed=state.consumed + len(samples), revision=state.revision + len(passed))
+        state = replace(state, consumed=state.consumed + len(samples))
         if self.defers:
             events.append(UtteranceAudio(state.utterance, pcm))
         else:
             state = replace(state, audio=(*state.audio, np.frombuffer(pcm, "<i2")))
-        for number in passed if self._on_the_way else ():
+        for number in passed:
             end = state.start + number * self._interval
-            so_far = Utterance(state.utterance, number - 1, state.start, end, self._rate_hz, over=False)
+            so_far = Utterance(state.utterance, state.revision, state.start, end, self._rate_hz, over=False)
+            state = replace(state, revision=state.revision + 1)
+            if self._on_the_way is None:
+                continue
             if self.defers:
                 events.append(so_far)
             else:
@@ -157,9 +160,10 @@ class UtteranceRecognizer:
         number, revision, start, end, *_ = utterance
         audio = self._samples(pcm)[: end - start]
         if before is None:
-            before = yield from self._decode(audio[: revision * self._interval], start)
+            before = yield from self._decode(audio[: -self._interval], start)
         now = yield from self._decode(audio, start)
-        return SoFar(partial_of(number, revision + 1, start, self._interval, before, now), now)
+        # Every word of it was there in the decoding before.
+        return SoFar(Partial(number, revision, agreed(before, now), start, end, stability=1.0), now)
 
     def last_token(self, state: UtteranceState) -> None:
         """Nothing is known before the end."""

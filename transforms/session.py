@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_runtime.engine import SessionState, SpeechEngine
-from model_runtime.errors import AudioError, SpeechError, StateError
+from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.milliseconds import samples_to_ms
@@ -25,6 +25,7 @@ from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_order import Order, Verdict
+from transforms.session_settings import Wishes, start_as_asked, start_with
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
@@ -67,6 +68,7 @@ class _Play:
     ) -> None:
         self._engine = engine
         self._config = config
+        self._output = output
         self._session = session
         self._voice = Voice(engine, output, session)
         self._dead_letters: list[DeadLetter] = []
@@ -147,17 +149,19 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         order: Order | None = Order()
+        wishes = Wishes()
         if tombstone is not None and not _begins_anew(tombstone, chunk):
-            order = self._order_after(tombstone, chunk)
+            order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
         if order is None:
             return
         try:
-            self._state = self._engine.start(chunk.sample_rate_hz)
+            wishes, self._state, _ = start_with(self._engine, chunk.sample_rate_hz, wishes)
         except AudioError as error:
             self._refuse(chunk, "audio", error)
             return
         self._counts["sessions_opened"] += 1
         self._book = new_book(chunk, order)
+        self._book.wishes = wishes
         if tombstone is not None:
             self._book.timer_ms = tombstone.timer_ms
         self._take(self._book, chunk)
@@ -226,6 +230,8 @@ class _Play:
 
     def _hear(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes the samples of a chunk whose turn it is; what cannot be used is refused and leaves no trace."""
+        if not book.samples:
+            self._grant(book, chunk)
         try:
             samples, split_frame = decode_chunk(chunk, book, self._config.max_chunk_bytes)
         except AudioError as error:
@@ -239,6 +245,14 @@ class _Play:
             self._close(book, "end_of_stream")
         elif book.audio_ms() >= self._config.max_session_ms:
             self._close(book, "length")
+
+    def _grant(self, book: SessionBook, chunk: Chunk) -> None:
+        """Has a session of which nothing has been heard yet start as a chunk asks for it."""
+        asked = start_as_asked(self._engine, book.sample_rate_hz, book.wishes, chunk, self._output.enhanced)
+        book.wishes, self._state, problems = asked
+        if problems:
+            self._counts["settings_refused"] += 1
+            self._dead_letters.append(refused_chunk(chunk, "settings", ConfigError("; ".join(problems))))
 
     def _keep(self, book: SessionBook, chunk: Chunk, samples: np.ndarray) -> None:
         """Keeps samples for the next call of the engine."""

@@ -7,9 +7,10 @@ from transforms.milliseconds import samples_to_ms
 from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
+from transforms.session_settings import Wishes
 from transforms.stream_records import Chunk
 
-_VERSION = 2
+_VERSION = 3
 _MOST_GAPS = 32
 
 NO_TIMER = 0
@@ -25,7 +26,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     clocked: it is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
     deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
     is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
-    yet to come.
+    yet to come; wishes: what its sender has asked for and was granted.
     """
 
     version: int = _VERSION
@@ -47,6 +48,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     order: Order
     gaps: list[Gap] = []
     split_frame: bytes = b""
+    wishes: Wishes = Wishes()
     engine: bytes = b""
 
     def heard(self, session: str) -> Heard:

@@ -18,6 +18,7 @@ COUNTS = (
     "frames_cut_off",
     "sessions_ended",
     "sessions_opened",
+    "settings_refused",
     "states_refused",
 )
 """The names under which a Turn counts."""

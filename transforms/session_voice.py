@@ -63,7 +63,7 @@ class Voice:
         else:
             self.results.append(ended)
         self.audio, self.audio_over = b"", True
-        if self._output.enhanced:
+        if self._output.enhanced and book.wishes.enhanced:
             self._send(book, book.samples, b"", end_of_stream=True)
 
     def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
@@ -76,7 +76,7 @@ class Voice:
 
     def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
         """Sends what has been cleaned (it follows on, event by event) as one record: each record has its cost."""
-        if not self._output.enhanced or not events:
+        if not (self._output.enhanced and book.wishes.enhanced and events):
             return
         samples = np.frombuffer(b"".join([event.pcm for event in events]), "<f4")
         for start in range(0, len(samples), _ENHANCED_SAMPLES):

@@ -54,6 +54,11 @@ RECIPES: dict[str, str | Recipe] = {
         EndpointConfig(5000, 300, 5000),
     ),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
+    "tentative": Recipe("tentative", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(tentative_end_ms=150)),
+    "tentative segment": Recipe("segment", None, VAD, None, EndpointConfig(tentative_end_ms=150)),
+    "tentative asr alone": Recipe(
+        "alone", asr=AsrConfig("unison-asr-stream"), endpoint=EndpointConfig(tentative_end_ms=300)
+    ),
 }
 LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
 LOADS += [("streaming", "float32", 2), ("streaming", "int8", 2), ("batch", "float32", 2), ("batch", "int8", 2)]
@@ -63,7 +68,11 @@ CHUNKS = st.lists(st.sampled_from([0, 1, 2, 3, 127, 255, 256, 257, 1279, 1280, 1
 
 
 def streamed(
-    engine: SpeechEngine, audio: np.ndarray, sizes: Iterable[int], rate_hz: int | None = None, freeze: bool = True
+    engine: SpeechEngine,
+    audio: np.ndarray,
+    sizes: Iterable[int],
+    rate_hz: int | None = None,
+    freeze: bool = True,
 ) -> list[Event]:
     """Events of audio in chunks of these sizes (the rest at once), frozen and thawed between chunks."""
     state, events, at = engine.start(rate_hz), [], 0
@@ -166,6 +175,23 @@ def test_partials_grow_by_revision_and_the_final_comes_after_them(
         assert final.revision == len(partials)
         assert events.index(final) > max(events.index(p) for p in [*partials, begin])
         assert all((p.end_samples - p.start_samples) % 1280 == 0 for p in partials)
+
+
+@pytest.mark.parametrize("asr", ["unison-asr-stream", "unison-asr-transducer"])
+def test_words_that_two_looks_agree_on_stand_to_the_end(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], asr: str
+) -> None:
+    recipe = Recipe("looks", None, VAD, AsrConfig(asr, hears="original"))
+    for events in engine(recipe).run(samples):
+        finals = {event.utterance: event.text.split() for event in events if isinstance(event, Final)}
+        partials = [event for event in events if isinstance(event, Partial)]
+        assert partials
+        for partial in partials:
+            words = partial.text.split()
+            assert partial.stability is not None
+            agreed = round(partial.stability * len(words))
+            assert partial.stability == round(agreed / max(1, len(words)), 4)
+            assert finals[partial.utterance][:agreed] == words[:agreed]
 
 
 @pytest.mark.parametrize("quantised", ["float32", "dynamic_range"])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from model_runtime.local_agreement import agreed, newly_passed, partial_of
-from model_runtime.records import Partial
+from model_runtime.local_agreement import agreed, newly_passed
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,3 @@ def test_intervals_are_passed_where_their_last_sample_has_come(
     interval: int, before: int, now: int, numbers: list[int]
 ) -> None:
     assert list(newly_passed(interval, before, now)) == numbers
-
-
-def test_a_partial_is_numbered_by_its_interval() -> None:
-    assert partial_of(4, 3, 1000, 800, "a b", "a b c") == Partial(4, 2, "a b", 1000, 3400)
