@@ -15,6 +15,7 @@ from model_runtime.devices import RouteConfig
 from transforms.engine_handle import _EngineFn
 from transforms.result import Result
 from transforms.stream_records import SpokenUtterance
+from transforms.timing import clock_ms
 from transforms.transcription import Transcription
 
 
@@ -67,7 +68,10 @@ class _TranscribeFn(_EngineFn):
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         waiting, self._waiting = self._waiting, []
+        began_ms = clock_ms()
         said = self._transcription.transcribe([spoken for spoken, _ in waiting])
+        done_ms = clock_ms()
         for (_, time), results in zip(waiting, said, strict=True):
             for result in results:
-                yield WindowedValue(result, time, (GlobalWindow(),))
+                timing = result.timing and result.timing.queued(began_ms).computed(done_ms)
+                yield WindowedValue(result._replace(timing=timing), time, (GlobalWindow(),))
