@@ -114,7 +114,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> ModelCard:
     tokenizer = folder / "given.json"
     tokenizer.write_text(json.dumps({"added_tokens": added}), encoding="utf-8")
     source = WhisperSource(ARRAYS, tokenizer, (3, 5), (7,), ALIGNMENT, {"model.bin": "0" * 64})
-    import_whisper(source, folder / "whisper-small", ["float32", "float16", "dynamic"], "a test")
+    import_whisper(source, folder / "whisper-small", ["float32", "float16", "dynamic"], "a test", prompt=True)
     return load_card(str(folder / "whisper-small"))
 
 
