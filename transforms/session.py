@@ -24,13 +24,13 @@ from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
 from transforms.milliseconds import samples_to_ms
 from transforms.session_audio import check_size, decode_chunk
-from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
+from transforms.session_book import NO_TIMER, SessionBook, begins_anew, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_order import Order, Verdict
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
-from transforms.timing import Moments, clock_ms
+from transforms.timing import clock_ms
 
 _logger = logging.getLogger(__name__)
 
@@ -39,10 +39,20 @@ class SessionLogic:
     """Takes sessions on, some chunks at a time. Holds no session: their memory comes in and goes out as bytes."""
 
     def __init__(
-        self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig, clock: Callable[[], int] = clock_ms
+        self,
+        engine: SpeechEngine,
+        session: SessionConfig,
+        output: OutputConfig,
+        clock: Callable[[], int] = clock_ms,
+        keep_audio: bool = False,
     ) -> None:
-        """clock: Unix ms; only the timing of results comes from it."""
-        self._play = partial(_Play, engine, session, output, clock)
+        """Takes what a session is run with.
+
+        Args:
+            clock: Unix ms; only the timing of results comes from it.
+            keep_audio: turns hold what the engine has heard.
+        """
+        self._play = partial(_Play, engine, session, partial(Voice, engine, output, keep_audio), clock)
 
     def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
         """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
@@ -70,7 +80,7 @@ class _Play:
         self,
         engine: SpeechEngine,
         config: SessionConfig,
-        output: OutputConfig,
+        voice: Callable[[str, int], Voice],
         clock: Callable[[], int],
         session: str,
         data: bytes | None,
@@ -81,7 +91,7 @@ class _Play:
         self._clock = clock
         self._began_ms = clock()
         self._lag: Lag | None = None
-        self._voice = Voice(engine, output, session, self._began_ms)
+        self._voice = voice(session, self._began_ms)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
         self._state: SessionState | None = None
@@ -92,7 +102,7 @@ class _Play:
         self._lag = measure_lag(chunks, self._began_ms)
         for chunk in chunks:
             book = self._open_book()
-            if book is not None and _begins_anew(book, chunk):
+            if book is not None and begins_anew(book, chunk):
                 self._close(book, "restart")
             elif book is not None:
                 # What is due at the very time of the chunk is not yet due: it came in time.
@@ -161,7 +171,7 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         order: Order | None = Order()
-        if tombstone is not None and not _begins_anew(tombstone, chunk):
+        if tombstone is not None and not begins_anew(tombstone, chunk):
             order = self._order_after(tombstone, chunk)
         if order is None:
             return
@@ -261,15 +271,9 @@ class _Play:
             return
         self._counts["chunks"] += 1
         self._counts["audio_us"] += len(samples) * 1_000_000 // book.sample_rate_hz
-        if not book.samples:
-            book.first_event_ms = chunk.event_ms
         self._unheard.append(samples)
-        book.samples += len(samples)
-        book.chunk_samples = len(samples)
+        book.note_audio(chunk, len(samples), self._began_ms)
         length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
-        book.captured_ms = chunk.event_ms + length_ms
-        book.clocked = not chunk.substituted
-        book.moments = Moments(chunk.read_ms, chunk.taken_ms or self._began_ms, self._began_ms)
         book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
 
     def _listen(self, book: SessionBook) -> None:
@@ -277,6 +281,7 @@ class _Play:
         if self._unheard and self._state is not None:
             samples = self._unheard[0] if len(self._unheard) == 1 else np.concatenate(self._unheard)
             self._unheard = []
+            self._voice.hear(book, samples)
             self._state, events = self._engine.step(self._state, samples)
             self._voice.say(book, events)
 
@@ -298,8 +303,7 @@ class _Play:
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
-        book.engine, book.moments = b"", Moments()
-        book.order.waiting = []
+        book.forget_audio()
         book.deadline_ms += self._config.tombstone_ms
         self._state = None
 
@@ -337,10 +341,5 @@ class _Play:
             voice.audio,
             voice.audio_over,
             self._lag,
+            voice.heard,
         )
-
-
-def _begins_anew(book: SessionBook, chunk: Chunk) -> bool:
-    """Says whether the chunk is the first of another session of its key; a first chunk that comes twice is not."""
-    fresh = bool(book.ended) or book.order.next_sequence > 0
-    return chunk.sequence == 0 and fresh and chunk.event_ms > book.last_event_ms

@@ -5,6 +5,7 @@ import msgspec
 from model_runtime.errors import StateError
 from transforms.milliseconds import samples_to_ms
 from transforms.result import Gap, Heard
+from transforms.session_anchors import Anchor, place_chunk
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
 from transforms.stream_records import Chunk
@@ -22,10 +23,11 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
 
     incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
-    first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by; clocked:
-    captured_ms is the sender's, not the time of reading; opened_ms: the stream time of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
-    is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
-    yet to come.
+    first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by;
+    anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
+    of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms:
+    that of the timer that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a
+    frame whose others are yet to come.
     """
 
     version: int = _VERSION
@@ -41,6 +43,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     captured_ms: int
     clocked: bool = True
     moments: Moments = Moments()
+    anchors: list[Anchor] = []
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -62,11 +65,28 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             duplicates=self.order.duplicates,
             captured_ms=captured_ms,
             timing=begin_timing(captured_ms, self.moments, now_ms),
+            anchors=self.anchors,
         )
 
     def audio_ms(self) -> int:
         """Gives how much audio has been taken in."""
         return samples_to_ms(self.samples, self.sample_rate_hz)
+
+    def note_audio(self, chunk: Chunk, samples: int, now_ms: int) -> None:
+        """Takes note of a chunk with so many samples that is heard in a turn that began at `now_ms` (clock)."""
+        if not self.samples:
+            self.first_event_ms = chunk.event_ms
+        self.anchors = place_chunk(self.anchors, self.samples, chunk.event_ms, self.sample_rate_hz)
+        self.samples += samples
+        self.chunk_samples = samples
+        self.captured_ms = chunk.event_ms + samples_to_ms(samples, self.sample_rate_hz)
+        self.clocked = not chunk.substituted
+        self.moments = Moments(chunk.read_ms, chunk.taken_ms or now_ms, now_ms)
+
+    def forget_audio(self) -> None:
+        """Leaves what a tombstone needs."""
+        self.engine, self.anchors, self.moments = b"", [], Moments()
+        self.order.waiting = []
 
     def note_gap(self, chunks: int, fill_samples: int) -> None:
         """Takes note of a gap and of the silence that fills it."""
@@ -97,6 +117,12 @@ def new_book(chunk: Chunk, order: Order) -> SessionBook:
         deadline_ms=chunk.stream_ms,
         order=order,
     )
+
+
+def begins_anew(book: SessionBook, chunk: Chunk) -> bool:
+    """Says whether the chunk is the first of another session of its key; a first chunk that comes twice is not."""
+    fresh = bool(book.ended) or book.order.next_sequence > 0
+    return chunk.sequence == 0 and fresh and chunk.event_ms > book.last_event_ms
 
 
 def encode_book(book: SessionBook) -> bytes:

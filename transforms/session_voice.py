@@ -6,10 +6,10 @@ from model_runtime.decode import encode_linear16
 from model_runtime.engine import SpeechEngine
 from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
 from transforms.milliseconds import samples_to_ms
-from transforms.result import Heard, Result, event_to_result, session_end
+from transforms.result import Heard, Result, event_to_result, session_end, session_life
 from transforms.session_book import SessionBook
 from transforms.session_config import OutputConfig
-from transforms.stream_records import EnhancedChunk, SpokenUtterance
+from transforms.stream_records import EnhancedChunk, SessionAudio, SpokenUtterance
 
 # Well below the 1 MiB that brokers accept in one record.
 _ENHANCED_SAMPLES = 131_072
@@ -18,8 +18,8 @@ _ENHANCED_SAMPLES = 131_072
 class Voice:
     """Collects the results and the clean audio of one session, as far as the configuration wants them."""
 
-    def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str, now_ms: int) -> None:
-        """now_ms: the clock when work on what is to be said begins."""
+    def __init__(self, engine: SpeechEngine, output: OutputConfig, keep_audio: bool, session: str, now_ms: int) -> None:
+        """keep_audio: what is heard is collected as well; now_ms: the clock when work on what is to be said begins."""
         self.results: list[Result] = []
         self.enhanced: list[EnhancedChunk] = []
         # Utterances that are to be transcribed elsewhere, and the audio of the one under way.
@@ -28,10 +28,19 @@ class Voice:
         self.audio = b""
         # Whether the utterance that was under way before is over.
         self.audio_over = False
+        # What the engine has heard, if it is to be kept.
+        self.heard: list[SessionAudio] = []
+        self._keep_audio = keep_audio
         self._engine = engine
         self._output = output
         self._session = session
         self._now_ms = now_ms
+
+    def hear(self, book: SessionBook, samples: np.ndarray) -> None:
+        """Takes what the engine is about to hear: the newest samples of the session."""
+        if self._keep_audio:
+            life, start = session_life(self._session, book.incarnation), book.samples - len(samples)
+            self.heard.append(SessionAudio(life, book.sample_rate_hz, start, encode_linear16(samples)))
 
     def say(self, book: SessionBook, events: list[Event]) -> None:
         """Takes the engine's events."""
