@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import apache_beam as beam
 import msgspec
@@ -59,6 +59,9 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipe: str = "streaming"
     # Devices, variants and threads.
     route: RouteConfig = RouteConfig()
+    # Recipes that hear utterances whole: transcriptions that run at the same time, on route.threads cores each. With
+    # Prism 4 at most, which runs 8 bundles of work at a time and needs some for the chunks.
+    transcriptions: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
     # Which results are written.
     results: OutputConfig = OutputConfig()
     # Figures of the job by windows of event time.
@@ -91,7 +94,7 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
     outputs: list[tuple[str, beam.PCollection, Callable[[Any, str], KafkaOutput], str]]
     outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
     if infer.defers:
-        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription()
+        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription(config.transcriptions)
         outputs += [("Finals", finals, result_output, topics.results)]
     outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
     outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced

@@ -39,14 +39,14 @@ _Output: TypeAlias = (
     Result
     | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
     | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
-    | TaggedOutput[Literal["utterances"], tuple[str, SpokenUtterance]]  # UTTERANCES
+    | TaggedOutput[Literal["utterances"], SpokenUtterance]  # UTTERANCES
     | TaggedOutput[Literal["heard"], tuple[str, SessionPart]]  # HEARD
     | TaggedOutput[Literal["stats"], StatsPart]  # STATS
 )
 
 
 UTTERANCES = "utterances"
-"""The output tag of (session, SpokenUtterance): what has to be transcribed."""
+"""The output tag of SpokenUtterance: what has to be transcribed."""
 HEARD = "heard"
 """The output tag of (life of a session, SessionPart): what its engine has heard."""
 STATS = "stats"
@@ -94,9 +94,9 @@ class InferSessions(beam.PTransform):
         loaded.setup()
         return loaded.engine
 
-    def transcription(self) -> TranscribeUtterances:
-        """Gives the step that transcribes this step's UTTERANCES, with the same engine."""
-        return self._fn.transcription()
+    def transcription(self, places: int = 1) -> TranscribeUtterances:
+        """Gives the step that transcribes this step's UTTERANCES, with the same engine, in so many places at a time."""
+        return self._fn.transcription(places)
 
     def expand(self, chunks: beam.PCollection) -> Any:
         # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.
@@ -131,8 +131,8 @@ class _InferSessionsFn(_EngineFn):
         self._lag_ms = Metrics.distribution("speech.sessions", "lag_ms")
         self._records_behind = Metrics.distribution("speech.sessions", "records_behind")
 
-    def transcription(self) -> TranscribeUtterances:
-        return TranscribeUtterances(self._recipe, self._route, self._shared)
+    def transcription(self, places: int) -> TranscribeUtterances:
+        return TranscribeUtterances(self._recipe, self._route, self._shared, places)
 
     def setup(self) -> None:
         super().setup()
@@ -189,10 +189,10 @@ class _InferSessionsFn(_EngineFn):
             yield TaggedOutput(STATS, count_turn(turn, turn_us))
 
     def _hand_on(self, turn: Turn, audio: BagRuntimeState) -> Iterator[_Output]:
-        """Keeps the audio of an utterance under way, and gives the utterances that have ended."""
+        """Keeps the audio of an utterance under way, and gives what is to be transcribed."""
         for place, spoken in enumerate(turn.utterances):
             before = b"".join(audio.read()) if turn.continues and not place else b""
-            yield TaggedOutput(UTTERANCES, (spoken.heard.session, spoken._replace(pcm=before + spoken.pcm)))
+            yield TaggedOutput(UTTERANCES, spoken._replace(pcm=before + spoken.pcm))
         if turn.audio_over:
             audio.clear()
         if turn.audio:

@@ -12,6 +12,8 @@ from model_runtime.records import (
     Partial,
     SpeechBegin,
     SpeechEnd,
+    SpeechResumed,
+    TentativeEnd,
     Utterance,
     UtteranceAudio,
     Word,
@@ -65,10 +67,11 @@ class Heard(NamedTuple):
 class Result(NamedTuple):
     """One event of a session. `result_id` is the same on every replay: keep one row per id.
 
-    type: speech_begin, speech_end, partial, final or session_end. utterance counts from 0 within the session and is -1
-    at session_end; revision counts within an utterance, a final has the highest. reason: what ended the speech
-    (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty otherwise. timing: of finals;
-    event_ms: the capture time of the end of what it is about (Unix ms), None outside streams.
+    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
+    0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
+    what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
+    otherwise. stability: of a partial, None otherwise and where the recogniser does not say; event_ms: the capture time
+    of the end of what it is about (Unix ms), None outside streams; timing: of finals.
     """
 
     result_id: str
@@ -87,6 +90,7 @@ class Result(NamedTuple):
     duplicates: int
     reason: str
     captured_ms: int | None
+    stability: float | None = None
     event_ms: int | None = None
     timing: Timing | None = None
 
@@ -108,9 +112,15 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
             return _result(heard, made_by, "speech_begin", utterance, "begin", start, start)
         case SpeechEnd(utterance, start, end, reason):
             return _result(heard, made_by, "speech_end", utterance, "end", start, end)._replace(reason=reason)
-        case Partial(utterance, revision, text, start, end):
+        case TentativeEnd(utterance, revision, text, words, start, end):
+            result = _result(heard, made_by, "tentative_end", utterance, str(revision), start, end)
+            return result._replace(revision=revision, text=text, words=list(words))
+        case SpeechResumed(utterance, revision, position):
+            result = _result(heard, made_by, "speech_resumed", utterance, str(revision), position, position)
+            return result._replace(revision=revision)
+        case Partial(utterance, revision, text, start, end, stability):
             result = _result(heard, made_by, "partial", utterance, str(revision), start, end)
-            return result._replace(revision=revision, text=text)
+            return result._replace(revision=revision, text=text, stability=stability)
         case Final(utterance, revision, text, words, _, start, end):
             result = _result(heard, made_by, "final", utterance, str(revision), start, end)
             return result._replace(revision=revision, text=text, words=list(words), timing=heard.timing)

@@ -13,12 +13,11 @@ reasons:
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
 from model_runtime.engine import SessionState, SpeechEngine
-from model_runtime.errors import AudioError, SpeechError, StateError
+from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
@@ -26,7 +25,9 @@ from transforms.milliseconds import samples_to_ms
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, begins_anew, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_means import SessionMeans
 from transforms.session_order import Order, Verdict
+from transforms.session_settings import Wishes, start_as_asked, start_with
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
@@ -46,27 +47,22 @@ class SessionLogic:
         clock: Callable[[], int] = clock_ms,
         keep_audio: bool = False,
     ) -> None:
-        """Takes what a session is run with.
-
-        Args:
-            clock: Unix ms; only the timing of results comes from it.
-            keep_audio: turns hold what the engine has heard.
-        """
-        self._play = partial(_Play, engine, session, partial(Voice, engine, output, keep_audio), clock)
+        """Takes what SessionMeans holds."""
+        self._means = SessionMeans(engine, session, output, clock, keep_audio)
 
     def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
         """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
 
         What is said does not depend on how many chunks come at once; one call of the engine hears them all.
         """
-        return self._play(chunks[0].session, data).advance(chunks)
+        return _Play(self._means, chunks[0].session, data).advance(chunks)
 
     def expire(self, data: bytes, session: str, now_ms: int) -> Turn:
         """Does what is due at the stream time `now_ms`: gives up a gap, ends a session, forgets a tombstone.
 
         Where nothing is due (runners can fire early, and a chunk may have moved the deadline) only the timer changes.
         """
-        return self._play(session, data).expire(now_ms)
+        return _Play(self._means, session, data).expire(now_ms)
 
 
 class _Play:
@@ -76,22 +72,13 @@ class _Play:
     been taken in wait until something must be said, so that the engine is called once for all of them.
     """
 
-    def __init__(
-        self,
-        engine: SpeechEngine,
-        config: SessionConfig,
-        voice: Callable[[str, int], Voice],
-        clock: Callable[[], int],
-        session: str,
-        data: bytes | None,
-    ) -> None:
-        self._engine = engine
-        self._config = config
+    def __init__(self, means: SessionMeans, session: str, data: bytes | None) -> None:
+        self._engine, self._config, self._output = means.engine, means.session, means.output
         self._session = session
-        self._clock = clock
-        self._began_ms = clock()
+        self._clock = means.clock
+        self._began_ms = means.clock()
         self._lag: Lag | None = None
-        self._voice = voice(session, self._began_ms)
+        self._voice = Voice(means, session, self._began_ms)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
         self._state: SessionState | None = None
@@ -171,17 +158,19 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         order: Order | None = Order()
+        wishes = Wishes()
         if tombstone is not None and not begins_anew(tombstone, chunk):
-            order = self._order_after(tombstone, chunk)
+            order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
         if order is None:
             return
         try:
-            self._state = self._engine.start(chunk.sample_rate_hz)
+            wishes, self._state, _ = start_with(self._engine, chunk.sample_rate_hz, wishes)
         except AudioError as error:
             self._refuse(chunk, "audio", error)
             return
         self._counts["sessions_opened"] += 1
         self._book = new_book(chunk, order)
+        self._book.wishes = wishes
         if tombstone is not None:
             self._book.timer_ms = tombstone.timer_ms
         self._take(self._book, chunk)
@@ -250,6 +239,8 @@ class _Play:
 
     def _hear(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes the samples of a chunk whose turn it is; what cannot be used is refused and leaves no trace."""
+        if not book.samples:
+            self._grant(book, chunk)
         try:
             samples, split_frame = decode_chunk(chunk, book, self._config.max_chunk_bytes)
         except AudioError as error:
@@ -263,6 +254,14 @@ class _Play:
             self._close(book, "end_of_stream")
         elif book.audio_ms() >= self._config.max_session_ms:
             self._close(book, "length")
+
+    def _grant(self, book: SessionBook, chunk: Chunk) -> None:
+        """Has a session of which nothing has been heard yet start as a chunk asks for it."""
+        asked = start_as_asked(self._engine, book.sample_rate_hz, book.wishes, chunk, self._output.enhanced)
+        book.wishes, self._state, problems = asked
+        if problems:
+            self._counts["settings_refused"] += 1
+            self._dead_letters.append(refused_chunk(chunk, "settings", ConfigError("; ".join(problems))))
 
     def _keep(self, book: SessionBook, chunk: Chunk, samples: np.ndarray) -> None:
         """Keeps samples for the next call of the engine."""
@@ -327,19 +326,5 @@ class _Play:
             if book.timer_ms == NO_TIMER or wake_ms < book.timer_ms:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
-        voice = self._voice
-        voice.finish(self._clock())
-        return Turn(
-            data,
-            timer_ms,
-            voice.results,
-            voice.enhanced,
-            self._dead_letters,
-            self._counts,
-            voice.utterances,
-            voice.continues,
-            voice.audio,
-            voice.audio_over,
-            self._lag,
-            voice.heard,
-        )
+        self._voice.finish(self._clock())
+        return self._voice.turn(data, timer_ms, self._dead_letters, self._counts, self._lag)

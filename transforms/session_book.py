@@ -8,6 +8,7 @@ from transforms.result import Gap, Heard
 from transforms.session_anchors import Anchor, place_chunk
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
+from transforms.session_settings import Wishes
 from transforms.stream_records import Chunk
 from transforms.timing import Moments, begin_timing
 
@@ -27,7 +28,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
     of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms:
     that of the timer that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a
-    frame whose others are yet to come.
+    frame whose others are yet to come; wishes: what its sender has asked for and was granted.
     """
 
     version: int = _VERSION
@@ -51,6 +52,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     order: Order
     gaps: list[Gap] = []
     split_frame: bytes = b""
+    wishes: Wishes = Wishes()
     engine: bytes = b""
 
     def heard(self, session: str, now_ms: int = 0) -> Heard:

@@ -21,6 +21,7 @@ COUNTS = (
     "frames_cut_off",
     "sessions_ended",
     "sessions_opened",
+    "settings_refused",
     "states_refused",
 )
 """The names under which a Turn counts."""

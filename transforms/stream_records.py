@@ -78,14 +78,18 @@ class EnhancedChunk(NamedTuple):
 class SpokenUtterance(NamedTuple):
     """An utterance to be transcribed apart from its session, so that no chunk has to wait for it.
 
-    utterance: None where there is only something to be said after all finals before; pcm: its audio, LINEAR16 at the
-    models' rate; heard: what its final says about the session; then: what is said after the final.
+    utterance: None where there is only something to be said after all finals before; pcm: its audio until now, LINEAR16
+    at the models' rate; heard: what its final or partial says about the session; then: what is said after that.
     """
 
     utterance: Utterance | None
     pcm: bytes
     heard: Heard
     then: list[Result]
+
+    def is_over(self) -> bool:
+        """Tells whether this is the last of its utterance, or of its session."""
+        return self.utterance is None or self.utterance.over
 
 
 class SessionAudio(NamedTuple):

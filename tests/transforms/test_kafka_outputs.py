@@ -35,6 +35,7 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
         "duplicates": 2,
         "reason": "",
         "latency_ms": 150,
+        "stability": None,
         "event_ms": None,
         "timing": None,
     }
