@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 import yaml
 
+from model_runtime.card import load_card
 from model_runtime.errors import ConfigError, check_within
 from model_runtime.whisper_config import WhisperConfig
 
@@ -141,6 +142,25 @@ def load_recipe(recipe: str | Path | Recipe) -> Recipe:
         return msgspec.convert(_with_absolute_models(raw, path.parent), Recipe)
     except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def one_stage_recipe(model: str) -> Recipe:
+    """Gives the recipe in which a model runs alone; it has the model's name.
+
+    Args:
+        model: the name of a packaged or imported model, or the path of its card or folder.
+
+    Raises:
+        ModelError, ConfigError: there is no such model, or its card is wrong.
+    """
+    card = load_card(model)
+    match card.task:
+        case "denoise":
+            return Recipe(card.name, denoise=DenoiseConfig(model))
+        case "vad":
+            return Recipe(card.name, vad=VadConfig(model))
+        case "asr":
+            return Recipe(card.name, asr=AsrConfig(model))
 
 
 def _with_absolute_models(raw: object, folder: Path) -> object:

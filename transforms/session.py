@@ -21,9 +21,8 @@ from model_runtime.errors import AudioError, ConfigError, SpeechError, StateErro
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
-from transforms.milliseconds import samples_to_ms
 from transforms.session_audio import check_size, decode_chunk
-from transforms.session_book import NO_TIMER, SessionBook, begins_anew, decode_book, encode_book, new_book
+from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_means import SessionMeans
 from transforms.session_order import Order, Verdict
@@ -89,7 +88,7 @@ class _Play:
         self._lag = measure_lag(chunks, self._began_ms)
         for chunk in chunks:
             book = self._open_book()
-            if book is not None and begins_anew(book, chunk):
+            if book is not None and book.begins_anew(chunk):
                 self._close(book, "restart")
             elif book is not None:
                 # What is due at the very time of the chunk is not yet due: it came in time.
@@ -159,7 +158,7 @@ class _Play:
             return
         order: Order | None = Order()
         wishes = Wishes()
-        if tombstone is not None and not begins_anew(tombstone, chunk):
+        if tombstone is not None and not tombstone.begins_anew(chunk):
             order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
         if order is None:
             return
@@ -271,9 +270,7 @@ class _Play:
         self._counts["chunks"] += 1
         self._counts["audio_us"] += len(samples) * 1_000_000 // book.sample_rate_hz
         self._unheard.append(samples)
-        book.note_audio(chunk, len(samples), self._began_ms)
-        length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
-        book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
+        book.note_audio(chunk, len(samples), self._began_ms, self._config)
 
     def _listen(self, book: SessionBook) -> None:
         """Lets the engine hear what has been kept, and says what it says."""

@@ -74,16 +74,23 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         """Gives how much audio has been taken in."""
         return samples_to_ms(self.samples, self.sample_rate_hz)
 
-    def note_audio(self, chunk: Chunk, samples: int, now_ms: int) -> None:
-        """Takes note of a chunk with so many samples that is heard in a turn that began at `now_ms` (clock)."""
+    def begins_anew(self, chunk: Chunk) -> bool:
+        """Says whether the chunk is the first of another session of this key; a first chunk that comes twice is not."""
+        fresh = bool(self.ended) or self.order.next_sequence > 0
+        return chunk.sequence == 0 and fresh and chunk.event_ms > self.last_event_ms
+
+    def note_audio(self, chunk: Chunk, count: int, now_ms: int, config: SessionConfig) -> None:
+        """Takes note of so many samples of a chunk that is heard; now_ms: the clock when work on it began."""
         if not self.samples:
             self.first_event_ms = chunk.event_ms
         self.anchors = place_chunk(self.anchors, self.samples, chunk.event_ms, self.sample_rate_hz)
-        self.samples += samples
-        self.chunk_samples = samples
-        self.captured_ms = chunk.event_ms + samples_to_ms(samples, self.sample_rate_hz)
+        self.samples += count
+        self.chunk_samples = count
+        length_ms = samples_to_ms(count, self.sample_rate_hz)
+        self.captured_ms = chunk.event_ms + length_ms
         self.clocked = not chunk.substituted
         self.moments = Moments(chunk.read_ms, chunk.taken_ms or now_ms, now_ms)
+        self.deadline_ms = max(self.deadline_ms, chunk.stream_ms + length_ms + config.idle_timeout_ms)
 
     def forget_audio(self) -> None:
         """Leaves what a tombstone needs."""
@@ -119,12 +126,6 @@ def new_book(chunk: Chunk, order: Order) -> SessionBook:
         deadline_ms=chunk.stream_ms,
         order=order,
     )
-
-
-def begins_anew(book: SessionBook, chunk: Chunk) -> bool:
-    """Says whether the chunk is the first of another session of its key; a first chunk that comes twice is not."""
-    fresh = bool(book.ended) or book.order.next_sequence > 0
-    return chunk.sequence == 0 and fresh and chunk.event_ms > book.last_event_ms
 
 
 def encode_book(book: SessionBook) -> bytes:
