@@ -132,6 +132,14 @@ class SpeechEngine:
         """
         return drive(self._step(state, check_samples(samples)))
 
+    def with_denoise(self, state: SessionState, on: bool) -> SessionState:
+        """Gives the same state, but its denoise stage is run, or bypassed, from the next block that fills up on.
+
+        Bypassed, it costs next to nothing and gives out what comes in, sample for sample in the same places. Events
+        are a function of the samples and of the positions of the switches.
+        """
+        return replace(state, denoise=state.denoise and replace(state.denoise, bypassed=not on))
+
     def finish(self, state: SessionState) -> tuple[SessionState, list[Event]]:
         """Ends a session: flushes what the models still hold, so that nothing that was said is lost."""
         return drive(self._finish(state))

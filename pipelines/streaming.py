@@ -33,6 +33,7 @@ from transforms.kafka_config import KafkaConfig
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output, stats_output
 from transforms.kafka_reader import stop_reading
 from transforms.kafka_topics import list_partitions
+from transforms.overload import OverloadConfig
 from transforms.read_kafka import ReadFromKafka
 from transforms.result import ENHANCED, RESULTS
 from transforms.session_config import OutputConfig, SessionConfig
@@ -68,6 +69,8 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stats: StatsConfig = StatsConfig()
     # Finals and sessions in Parquet files by windows of event time.
     archive: ArchiveConfig = ArchiveConfig()
+    # What is left out while the job cannot keep up.
+    overload: OverloadConfig = OverloadConfig()
 
     def topics(self) -> list[str]:
         """Gives the topics that must be there."""
@@ -125,6 +128,8 @@ def make_inference(config: StreamingConfig) -> InferSessions:
             f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}; "
             "set results.enhanced to false"
         )
+    if config.overload.sheds_denoise() and recipe.denoise is None:
+        raise ConfigError(f"overload.denoise_off_*: recipe {config.recipe!r} has no denoise stage; set them to 0")
     defer = hears_whole_utterances(recipe)
     return InferSessions(
         config.recipe,
@@ -134,6 +139,7 @@ def make_inference(config: StreamingConfig) -> InferSessions:
         defer,
         count=config.stats.write,
         keep_audio=bool(config.archive.folder) and config.archive.audio != "none",
+        overload=config.overload,
     )
 
 

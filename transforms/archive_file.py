@@ -35,6 +35,7 @@ _SCHEMAS = {
             ("ended", _TIME),
             ("model", pa.string()),
             ("device", pa.string()),
+            ("shed", pa.list_(pa.string())),
         ]
     ),
     SESSIONS: pa.schema(
@@ -53,6 +54,7 @@ _SCHEMAS = {
             ("duplicates", pa.int64()),
             ("model", pa.string()),
             ("device", pa.string()),
+            ("shed", pa.list_(pa.string())),
         ]
     ),
 }

@@ -22,6 +22,7 @@ def final_row(final: Result, stream_ms: int, config: ArchiveConfig) -> ArchiveRo
         "end_ms": final.end_ms,
         "model": final.model,
         "device": final.device,
+        "shed": final.shed,
     }
     return _row(FINALS, final, columns, stream_ms, config)
 
@@ -52,6 +53,7 @@ def session_row(
         "duplicates": end.duplicates,
         "model": end.model,
         "device": end.device,
+        "shed": sorted({stage for result in [*ordered, end] for stage in result.shed}),
     }
     return _row(SESSIONS, end, columns, stream_ms, config)
 

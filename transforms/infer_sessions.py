@@ -26,12 +26,14 @@ from model_runtime.engine import SpeechEngine
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
+from transforms.overload import OverloadConfig
 from transforms.result import ENHANCED, RESULTS, Result
 from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_turn import COUNTS, Turn, count_turn
 from transforms.stream_records import Chunk, EnhancedChunk, SessionPart, SpokenUtterance
 from transforms.transcribe_utterances import TranscribeUtterances
+from transforms.waiting_records import WAITING
 from transforms.window_stats import StatsPart
 
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
@@ -71,6 +73,7 @@ class InferSessions(beam.PTransform):
         defer: bool = False,
         count: bool = False,
         keep_audio: bool = False,
+        overload: OverloadConfig = OverloadConfig(),  # noqa: B008  (frozen)
     ) -> None:
         """Takes what a session is run with.
 
@@ -78,10 +81,11 @@ class InferSessions(beam.PTransform):
             defer: a recogniser that hears utterances whole is not run here: there are UTTERANCES then.
             count: there are STATS.
             keep_audio: there is HEARD.
+            overload: at which lag what is left out.
         """
         super().__init__()
         self.defers = defer
-        self._fn = _InferSessionsFn(recipe, route, session, output, defer, count, keep_audio)
+        self._fn = _InferSessionsFn(recipe, route, session, output, defer, count, keep_audio, overload)
 
     def load_engine(self) -> SpeechEngine:
         """Loads the engine in this process, where the workers' threads will find it as long as it is held.
@@ -120,6 +124,7 @@ class _InferSessionsFn(_EngineFn):
         defer: bool,
         count: bool,
         keep_audio: bool,
+        overload: OverloadConfig,
     ) -> None:
         super().__init__(recipe, route, defer)
         self._session = session
@@ -127,6 +132,7 @@ class _InferSessionsFn(_EngineFn):
         self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}
         self._count = count
         self._keep_audio = keep_audio
+        self._overload = overload
         self._turn_us = Metrics.distribution("speech.sessions", "turn_us")
         self._lag_ms = Metrics.distribution("speech.sessions", "lag_ms")
         self._records_behind = Metrics.distribution("speech.sessions", "records_behind")
@@ -136,7 +142,9 @@ class _InferSessionsFn(_EngineFn):
 
     def setup(self) -> None:
         super().setup()
-        self._logic = SessionLogic(self.engine, self._session, self._output, keep_audio=self._keep_audio)
+        self._logic = SessionLogic(
+            self.engine, self._session, self._output, keep_audio=self._keep_audio, overload=self._overload
+        )
 
     def start_bundle(self) -> None:
         INFERENCE.begin(self)
@@ -154,6 +162,7 @@ class _InferSessionsFn(_EngineFn):
         _, chunks = element
         began_ns = time.perf_counter_ns()
         turn = self._logic.advance(book.read(), chunks)
+        WAITING.heard(chunks[-1].topic, chunks[-1].partition, chunks[-1].offset)
         yield from self._measure(turn, began_ns)
         yield from self._hand_on(turn, audio)
         yield from self._carry_out(turn, book, deadline)

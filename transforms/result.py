@@ -50,7 +50,8 @@ class Heard(NamedTuple):
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
     far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
     sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock; timing:
-    where the time since then went, None outside streams; anchors: capture times of samples, none outside streams.
+    where the time since then went, None outside streams; anchors: capture times of samples, none outside streams;
+    shed: what was left out under overload.
     """
 
     session: str
@@ -62,6 +63,7 @@ class Heard(NamedTuple):
     captured_ms: int | None = None
     timing: Timing | None = None
     anchors: list[Anchor] = []  # noqa: RUF012  (as gaps)
+    shed: list[str] = []  # noqa: RUF012  (as gaps)
 
 
 class Result(NamedTuple):
@@ -71,7 +73,8 @@ class Result(NamedTuple):
     0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
     what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
     otherwise. stability: of a partial, None otherwise and where the recogniser does not say; event_ms: the capture time
-    of the end of what it is about (Unix ms), None outside streams; timing: of finals.
+    of the end of what it is about (Unix ms), None outside streams; timing: of finals; shed: partials, denoise, where
+    they were left out under overload.
     """
 
     result_id: str
@@ -93,6 +96,7 @@ class Result(NamedTuple):
     stability: float | None = None
     event_ms: int | None = None
     timing: Timing | None = None
+    shed: list[str] = []  # noqa: RUF012  (as those of Heard)
 
 
 def session_life(session: str, incarnation: int) -> str:
@@ -174,6 +178,7 @@ def _result(
         reason="",
         captured_ms=heard.captured_ms,
         event_ms=event_time_ms(heard.anchors, end_samples, heard.sample_rate_hz) if heard.anchors else None,
+        shed=heard.shed,
     )
 
 

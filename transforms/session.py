@@ -21,6 +21,7 @@ from model_runtime.errors import AudioError, ConfigError, SpeechError, StateErro
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
+from transforms.overload import DENOISE, OverloadConfig, decide
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
@@ -45,9 +46,10 @@ class SessionLogic:
         output: OutputConfig,
         clock: Callable[[], int] = clock_ms,
         keep_audio: bool = False,
+        overload: OverloadConfig = OverloadConfig(),  # noqa: B008  (frozen)
     ) -> None:
         """Takes what SessionMeans holds."""
-        self._means = SessionMeans(engine, session, output, clock, keep_audio)
+        self._means = SessionMeans(engine, session, output, clock, keep_audio, overload)
 
     def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
         """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
@@ -74,6 +76,7 @@ class _Play:
     def __init__(self, means: SessionMeans, session: str, data: bytes | None) -> None:
         self._engine, self._config, self._output = means.engine, means.session, means.output
         self._session = session
+        self._overload = means.overload
         self._clock = means.clock
         self._began_ms = means.clock()
         self._lag: Lag | None = None
@@ -277,9 +280,21 @@ class _Play:
         if self._unheard and self._state is not None:
             samples = self._unheard[0] if len(self._unheard) == 1 else np.concatenate(self._unheard)
             self._unheard = []
+            self._shed(book)
             self._voice.hear(book, samples)
             self._state, events = self._engine.step(self._state, samples)
             self._voice.say(book, events)
+
+    def _shed(self, book: SessionBook) -> None:
+        """Leaves out of what is about to be heard what its lag asks for, or takes it up again."""
+        if self._lag is None or self._state is None:
+            return
+        shedding = decide(book.shedding, self._lag, self._overload)
+        if (DENOISE in shedding) != (DENOISE in book.shedding):
+            self._state = self._engine.with_denoise(self._state, DENOISE not in shedding)
+        book.shedding = shedding
+        book.shed = [*book.shed, *(stage for stage in shedding if stage not in book.shed)]
+        self._counts.update(f"turns_without_{stage}" for stage in shedding)
 
     def _close(self, book: SessionBook, reason: str) -> None:
         """Ends a session: what waits is heard, gaps and all, and what the engine still holds is said."""

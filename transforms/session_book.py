@@ -28,7 +28,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
     of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms:
     that of the timer that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a
-    frame whose others are yet to come; wishes: what its sender has asked for and was granted.
+    frame whose others are yet to come; wishes: what its sender has asked for and was granted; shedding:
+    what is left out at present; shed: what was left out at any time since the turn of the last final.
     """
 
     version: int = _VERSION
@@ -45,6 +46,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     clocked: bool = True
     moments: Moments = Moments()
     anchors: list[Anchor] = []
+    shedding: list[str] = []
+    shed: list[str] = []
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -68,6 +71,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             captured_ms=captured_ms,
             timing=begin_timing(captured_ms, self.moments, now_ms),
             anchors=self.anchors,
+            shed=self.shed,
         )
 
     def audio_ms(self) -> int:

@@ -23,6 +23,8 @@ COUNTS = (
     "sessions_opened",
     "settings_refused",
     "states_refused",
+    "turns_without_denoise",
+    "turns_without_partials",
 )
 """The names under which a Turn counts."""
 

@@ -5,10 +5,11 @@ from collections import Counter
 import numpy as np
 
 from model_runtime.decode import encode_linear16
-from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
+from model_runtime.records import Enhanced, Event, Final, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag
 from transforms.milliseconds import samples_to_ms
+from transforms.overload import PARTIALS
 from transforms.result import Heard, Result, event_to_result, session_end, session_life
 from transforms.session_book import SessionBook
 from transforms.session_means import SessionMeans
@@ -51,6 +52,7 @@ class Voice:
         if not events:
             return
         heard, made_by = book.heard(self._session, self._now_ms), self._engine.made_by()
+        partials = self._output.partials and PARTIALS not in book.shedding
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             match event:
@@ -59,15 +61,19 @@ class Voice:
                 case Utterance(over=True):
                     self._hand_on(event, heard)
                     self.audio, self.audio_over = b"", True
-                case Utterance() if self._output.partials:
+                case Utterance() if partials:
                     self._hand_on(event, heard)
-                case Partial() if not self._output.partials:
+                case Partial() if not partials:
                     continue
                 case SpeechBegin() | SpeechEnd() if not self._output.segments:
                     continue
             result = event_to_result(event, heard, made_by)
             if result is not None:
                 self.results.append(result)
+            if isinstance(event, Final) or (isinstance(event, Utterance) and event.over):
+                # What goes on being left out is marked anew.
+                book.shed = book.shedding
+                heard = heard._replace(shed=book.shed)
 
     def end(self, book: SessionBook, reason: str) -> None:
         """Says that the session has ended, and why."""

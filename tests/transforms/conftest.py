@@ -33,6 +33,14 @@ class StandInEngine:
 
     defers = False
 
+    def __init__(self) -> None:
+        # Whether the denoise stage was to run, at each switch.
+        self.switches: list[bool] = []
+
+    def with_denoise(self, state: StandInState, on: bool) -> StandInState:
+        self.switches.append(on)
+        return state
+
     def start(self, sample_rate_hz: int, settings: SessionSettings = NONE) -> StandInState:
         if not 8000 <= sample_rate_hz <= 192_000:
             raise AudioError(f"sample_rate_hz must be 8000..192000, got {sample_rate_hz}")

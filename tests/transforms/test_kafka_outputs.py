@@ -37,6 +37,7 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
         "latency_ms": 150,
         "stability": None,
         "event_ms": None,
+        "shed": [],
         "timing": None,
     }
 
