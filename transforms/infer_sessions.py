@@ -28,8 +28,8 @@ from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.overload import OverloadConfig
 from transforms.result import ENHANCED, RESULTS, Result
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import COUNTS, Turn, count_turn
 from transforms.stream_records import Chunk, EnhancedChunk, SessionPart, SpokenUtterance
 from transforms.transcribe_utterances import TranscribeUtterances

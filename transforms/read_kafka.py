@@ -145,7 +145,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             now_ms = int(time.time() * 1000)
             if newest is not None:
                 _measure(newest, now_ms)
-            watermark_ms = reader.clock.end_round(now_ms, newest is not None, reader.caught_up())
+            at_end = newest is None and reader.is_at_end()
+            watermark_ms = reader.clock.end_round(now_ms, newest is not None, at_end)
             watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
             tracker.defer_remainder()
 

@@ -4,6 +4,7 @@ import msgspec
 
 from model_runtime.errors import StateError
 from transforms.milliseconds import samples_to_ms
+from transforms.open_utterance import OpenUtterance
 from transforms.result import Gap, Heard
 from transforms.session_anchors import Anchor, place_chunk
 from transforms.session_config import SessionConfig
@@ -28,8 +29,10 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
     of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms:
     that of the timer that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a
-    frame whose others are yet to come; wishes: what its sender has asked for and was granted; shedding:
-    what is left out at present; shed: what was left out at any time since the turn of the last final.
+    frame whose others are yet to come; wishes: what its sender has asked for and was granted; open_utterance:
+    what the engine's state would say next, should that not be readable then; shedding: what is left out at present;
+    shed: what was left out at any time since the turn of the last final. New fields go to the end: older books are read
+    without them.
     """
 
     version: int = _VERSION
@@ -45,9 +48,6 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     captured_ms: int
     clocked: bool = True
     moments: Moments = Moments()
-    anchors: list[Anchor] = []
-    shedding: list[str] = []
-    shed: list[str] = []
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -57,6 +57,10 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     split_frame: bytes = b""
     wishes: Wishes = Wishes()
     engine: bytes = b""
+    open_utterance: OpenUtterance | None = None
+    anchors: list[Anchor] = []
+    shedding: list[str] = []
+    shed: list[str] = []
 
     def heard(self, session: str, now_ms: int = 0) -> Heard:
         """Gives what this session's results say about it; now_ms: the clock when work on them began."""
@@ -99,7 +103,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     def forget_audio(self) -> None:
         """Leaves what a tombstone needs."""
         self.engine, self.anchors, self.moments = b"", [], Moments()
-        self.order.waiting = []
+        self.shedding, self.shed = [], []
 
     def note_gap(self, chunks: int, fill_samples: int) -> None:
         """Takes note of a gap and of the silence that fills it."""

@@ -7,8 +7,8 @@ import pytest
 
 from transforms.overload import OverloadConfig
 from transforms.result import Result
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 OVERLOAD = OverloadConfig(partials_off_ms=1_000, denoise_off_ms=3_000)
