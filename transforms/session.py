@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from model_runtime.engine import SessionState
 from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
+from model_runtime.session_state import SessionState
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
@@ -269,7 +269,7 @@ class Play:
             return
         shedding = decide(book.shedding, self._lag, self._overload)
         if (DENOISE in shedding) != (DENOISE in book.shedding):
-            self._state = self._engine.with_denoise(self._state, DENOISE not in shedding)
+            self._state = self._state.with_denoise(DENOISE not in shedding)
         book.shedding = shedding
         book.shed = [*book.shed, *(stage for stage in shedding if stage not in book.shed)]
         self._counts.update(f"turns_without_{stage}" for stage in shedding)

@@ -29,7 +29,7 @@ def played(
     state, events = engine.start(rate_hz), []
     for begin, end in pairwise(sorted({0, *borders, *switches, len(audio)})):
         if begin in switches:
-            state = engine.with_denoise(engine.thaw(engine.freeze(state)), switches[begin])
+            state = engine.thaw(engine.freeze(state)).with_denoise(switches[begin])
         state, more = engine.step(state, audio[begin:end])
         events += more
     return events + engine.finish(state)[1]
@@ -75,4 +75,4 @@ def test_until_the_first_switch_nothing_differs(engine: SpeechEngine, audio: np.
 def test_a_recipe_without_denoise_has_nothing_to_switch() -> None:
     engine = SpeechEngine.load("segment")
     state = engine.start()
-    assert engine.freeze(engine.with_denoise(state, False)) == engine.freeze(state)
+    assert engine.freeze(state.with_denoise(False)) == engine.freeze(state)

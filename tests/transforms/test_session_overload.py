@@ -7,6 +7,7 @@ import pytest
 
 from transforms.overload import OverloadConfig
 from transforms.result import Result
+from transforms.session_book import decode_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
@@ -41,10 +42,17 @@ def test_partials_are_left_out_while_a_session_is_behind(play: Callable[[list[in
 
 
 def test_the_denoise_stage_is_switched_off_and_on_again(
-    play: Callable[[list[int]], list[Result]], stand_in: object
+    stand_in: object, make_chunk: Callable[..., Chunk], noise: np.ndarray
 ) -> None:
-    play(LAGS_MS)
-    assert stand_in.switches == [False, True]
+    now_ms = 0
+    logic = SessionLogic(stand_in, SessionConfig(), OutputConfig(), clock=lambda: now_ms, overload=OVERLOAD)
+    book = None
+    for number, lag_ms in enumerate(LAGS_MS):
+        chunk = make_chunk(number, noise[:1600])
+        now_ms = chunk.event_ms + lag_ms
+        book = logic.advance(book, [chunk]).book
+    # After two chunks, and after four.
+    assert stand_in.thaw(decode_book(book or b"").engine).switches == (3_200, 6_400)
 
 
 def test_a_final_says_what_was_left_out_since_the_one_before(play: Callable[[list[int]], list[Result]]) -> None:
