@@ -28,6 +28,7 @@ from transforms.kafka_reader import (
 )
 from transforms.kafka_topics import list_partitions, start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
+from transforms.waiting_records import WAITING
 
 # Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
 _NO_END = 2**62
@@ -133,26 +134,32 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             reader.seek(tracker.current_restriction().start)
             last: Timestamp | None = watermark.current_watermark()
             reader.clock.begin_round(None if last is None else last.micros // 1000)
-            count = 0
-            for record in self._records_of_round(reader):
+            newest: KafkaRecord | None = None
+            for record in self._records_of_round(partition, reader):
                 if not tracker.try_claim(record.offset):
                     reader.forget_place()
                     return
                 reader.claimed(record.offset)
-                yield self._stamped(record, reader)
-                count += 1
+                newest = self._stamped(record, reader)
+                yield TimestampedValue(newest, Timestamp(micros=newest.stream_ms * 1000))
             now_ms = int(time.time() * 1000)
-            watermark_ms = reader.clock.end_round(now_ms, count > 0, not count and reader.is_at_end())
+            if newest is not None:
+                _measure(newest, now_ms)
+            at_end = newest is None and reader.is_at_end()
+            watermark_ms = reader.clock.end_round(now_ms, newest is not None, at_end)
             watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
             tracker.defer_remainder()
 
-    def _records_of_round(self, reader: PartitionReader) -> Iterator[ConsumerRecord]:
+    def _records_of_round(self, partition: KafkaPartition, reader: PartitionReader) -> Iterator[ConsumerRecord]:
         """Gives what there is at the end of the round; where more waits than a round may have, it ends at once.
 
         Records are handed on when the round ends, so until then they may as well lie at the broker: a fetch for each
         of them would cost more than they do.
         """
         left = self._config.max_round_records
+        most, longest_s = self._config.max_waiting_records, self._config.max_round_ms / 1000
+        if not WAITING.wait_below(*partition, reader.next_offset or 0, most, longest_s):
+            return
         if reader.caught_up():
             time.sleep(max(0.0, self._round_end_s - time.monotonic()))
             # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
@@ -172,7 +179,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     def teardown(self) -> None:
         close_readers(self._config)
 
-    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> TimestampedValue:
+    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> KafkaRecord:
         now_ms = int(time.time() * 1000)
         event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
         if substituted:
@@ -180,22 +187,26 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._records.inc()
         stream_ms = reader.clock.stamp(event_ms)
         headers = [Header(name, value) for name, value in record.headers]
-        return TimestampedValue(
-            KafkaRecord(
-                record.topic,
-                record.partition,
-                record.offset,
-                record.key,
-                record.value,
-                headers,
-                event_ms,
-                substituted,
-                stream_ms,
-                now_ms,
-                reader.behind(record.offset),
-            ),
-            Timestamp(micros=stream_ms * 1000),
+        return KafkaRecord(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.key,
+            record.value,
+            headers,
+            event_ms,
+            substituted,
+            stream_ms,
+            now_ms,
+            reader.behind(record.offset),
         )
+
+
+def _measure(newest: KafkaRecord, now_ms: int) -> None:
+    """Counts how far behind a partition is after a round; which one it is, is only known here."""
+    Metrics.distribution("speech.read_kafka", f"records_behind/{newest.partition}").update(newest.behind)
+    if not newest.substituted:
+        Metrics.distribution("speech.read_kafka", f"lag_ms/{newest.partition}").update(max(0, now_ms - newest.event_ms))
 
 
 class _CommittingReadPartitionFn(_ReadPartitionFn):
