@@ -1,0 +1,36 @@
+"""What is measured of a candidate."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class FullSpeed(NamedTuple):
+    """chunks_per_s: from the first record sent to the last result; cpu_us: CPU time of all its processes per chunk."""
+
+    chunks_per_s: float
+    cpu_us: float
+
+
+class Lateness(NamedTuple):
+    """Latency of partials and finals, and from the end of a stream to its last final, in ms; behind: it could not keep
+    up with so many sessions.
+    """
+
+    p50_ms: float
+    p99_ms: float
+    end_p50_ms: float
+    end_p99_ms: float
+    cpu_cores: float
+    behind: bool
+
+
+@dataclass
+class Findings:
+    """What was found of one candidate with one model; failure says why there is less."""
+
+    full_speed: list[FullSpeed] = field(default_factory=list)
+    # One dictionary a round: number of sessions -> how late.
+    live: list[dict[int, Lateness]] = field(default_factory=list)
+    # Number of idle sessions -> bytes of memory for each.
+    idle: dict[int, float] = field(default_factory=dict)
+    failure: str = ""
