@@ -191,6 +191,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 event_ms,
                 substituted,
                 stream_ms,
+                now_ms,
+                reader.behind(record.offset),
             ),
             Timestamp(micros=stream_ms * 1000),
         )
