@@ -40,8 +40,8 @@ class NoModel:
     def __init__(self) -> None:
         self._decoder = msgspec.msgpack.Decoder(CountedSession)
 
-    def start(self, sample_rate_hz: int | None = None) -> CountedSession:
-        """Gives the state of a new session."""
+    def start(self, sample_rate_hz: int | None = None, settings: object = None) -> CountedSession:
+        """Gives the state of a new session; there is nothing that settings could change."""
         return CountedSession(sample_rate_hz or self.sample_rate_hz)
 
     def step(self, state: CountedSession, samples: np.ndarray) -> tuple[CountedSession, list[Event]]:
@@ -87,13 +87,10 @@ def load_engine(model: str) -> SpeechEngine | NoModel:
     return NoModel() if model == NONE else SpeechEngine.load(model, RouteConfig(variants=VARIANTS))
 
 
-class NoModelSessions(InferSessions):
-    """InferSessions in which NoModel stands in for the engine."""
-
-    # Any: what InferSessions takes.
-    def __init__(self, *settings: object) -> None:
-        super().__init__(*settings)
-        self._fn = _NoModelFn(*settings)
+def without_model(infer: InferSessions) -> InferSessions:
+    """Gives the inference step with NoModel in the engine's place."""
+    infer._fn.__class__ = _NoModelFn
+    return infer
 
 
 class _NoModelFn(_InferSessionsFn):

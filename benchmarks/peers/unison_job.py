@@ -2,10 +2,9 @@
 
 import sys
 
-from benchmarks.peers.no_model import NONE, VARIANTS, NoModelSessions
+from benchmarks.peers.no_model import NONE, VARIANTS, without_model
 from benchmarks.peers.plain_session import job_options
 from pipelines import streaming
-from transforms.infer_sessions import InferSessions
 
 
 def main() -> int:
@@ -21,17 +20,15 @@ def main() -> int:
         "session.idle_timeout_ms": "3600000",
         "results.segments": "false",
         "results.enhanced": "false",
+        "stats.write": "false",
         "route.variants": f"[{', '.join(VARIANTS)}]",
     }
     if options.model == NONE:
-        streaming.make_inference = _without_model
+        with_model = streaming.make_inference
+        streaming.make_inference = lambda config: without_model(with_model(config))
     else:
         settings["recipe"] = options.model
     return streaming.main([*beam_flags, *(f"--set={name}={value}" for name, value in settings.items())])
-
-
-def _without_model(config: streaming.StreamingConfig) -> InferSessions:
-    return NoModelSessions(config.recipe, config.route, config.session, config.results, False)
 
 
 if __name__ == "__main__":
