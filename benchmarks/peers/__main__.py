@@ -11,7 +11,8 @@ from pathlib import Path
 
 from benchmarks.peers.candidates import CANDIDATES
 from benchmarks.peers.dtln_recipe import write_dtln_recipe
-from benchmarks.peers.measure_peers import Plan, measure
+from benchmarks.peers.figures import Plan
+from benchmarks.peers.measure_peers import measure
 from benchmarks.peers.no_model import NONE
 from benchmarks.peers.notes import NOTES
 from benchmarks.peers.page import MINUTES, page

@@ -1,7 +1,21 @@
-"""What is measured of a candidate."""
+"""What is to be measured of candidates, and what was found."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+
+class Plan(NamedTuple):
+    """What is measured: models (`none` or recipes, by name), seconds of each live measurement, numbers of live sessions
+    and how many more to search among, numbers of idle sessions; nothing is measured of what is empty.
+    """
+
+    models: dict[str, str]
+    rounds: int
+    seconds: float
+    sessions: Sequence[int]
+    search: int
+    idle: Sequence[int]
 
 
 class FullSpeed(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.peers.candidates import Candidate
 from benchmarks.peers.expected import RATE_HZ, Script, script, scripts
-from benchmarks.peers.figures import Findings, Lateness
+from benchmarks.peers.figures import Findings, Lateness, Plan
 from benchmarks.peers.no_model import NONE, load_engine
 from benchmarks.peers.search import next_count
 from benchmarks.peers.trial import Trial, TrialError, trial
@@ -24,19 +24,6 @@ _WARM_UP_S = 3.0
 _FULL_SPEED_SESSIONS = 20
 # Long enough for a few checkpoints: 20,000 chunks without a model, 2,000 with one.
 _FULL_SPEED_S = {True: 100.0, False: 10.0}
-
-
-class Plan(NamedTuple):
-    """What is measured: models (`none` or recipes, by name), seconds of each live measurement, numbers of live sessions
-    and how many more to search among, numbers of idle sessions; nothing is measured of what is empty.
-    """
-
-    models: dict[str, str]
-    rounds: int
-    seconds: float
-    sessions: Sequence[int]
-    search: int
-    idle: Sequence[int]
 
 
 class _Material(NamedTuple):

@@ -1,13 +1,13 @@
 """docs/peers.md: the findings as tables, between what the rows are and what was learnt on the way."""
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from statistics import median
 
 from benchmarks.peers.candidates import Candidate
-from benchmarks.peers.figures import Findings, FullSpeed
-from benchmarks.peers.measure_peers import Plan
+from benchmarks.peers.figures import Findings, Plan
+from benchmarks.peers.no_model import NONE
 from benchmarks.peers.plain_session import CHECKPOINT_S
 from benchmarks.peers.search import P99_MS, in_time, largest
 from model_runtime.tflite import RUNTIME
@@ -18,6 +18,7 @@ MINUTES = 30
 """How long the whole takes by default."""
 
 AllFindings = dict[tuple[str, str], Findings]
+Rows = list[tuple[Candidate, Findings]]
 
 
 def page(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings, notes: str, skipped: list[str]) -> str:
@@ -27,16 +28,23 @@ def page(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings, not
         notes: what stands at its end.
         skipped: what was not measured, and why.
     """
-    parts = [_introduction(plan), *(f"Not measured: {reason}.\n" for reason in skipped)]
-    live = [candidate for candidate in candidates if candidate.live]
+    left_out = [f"Not measured: {reason}.\n" for reason in skipped]
+    return "\n".join([_introduction(plan), *left_out, *tables(plan, candidates, findings), notes])
+
+
+def tables(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings) -> list[str]:
+    """Gives what was found as tables, model after model, with the reason of every failure before them."""
+    parts = []
     for model in plan.models:
-        mine = {candidate.name: findings[model, candidate.name] for candidate in candidates}
-        parts.append(_full_speed(model, candidates, mine))
+        mine = [(candidate, findings[model, candidate.name]) for candidate in candidates]
+        parts += [f"**{one.title} has failed.** {found.failure}\n" for one, found in mine if found.failure]
+        live = [(candidate, found) for candidate, found in mine if candidate.live]
+        parts += [_full_speed(model, mine), _checkpoints(model, mine)]
         if plan.sessions:
-            parts += [_lateness(model, plan, live, mine), _most_sessions(model, live, mine)]
+            parts += [_lateness(model, plan, live), _most_sessions(model, live)]
         if plan.idle:
-            parts.append(_idle(model, plan, live, mine))
-    return "\n".join([*parts, notes])
+            parts.append(_idle(model, plan, live))
+    return parts
 
 
 def _introduction(plan: Plan) -> str:
@@ -82,79 +90,77 @@ known from the engine run chunk by chunk; so it does not depend on what a candid
 """
 
 
-def _full_speed(model: str, candidates: Sequence[Candidate], findings: dict[str, Findings]) -> str:
-    """20 sessions as fast as they go; the ratio is to the plain loop."""
-    limit = _median(findings.get("plain", Findings()).full_speed, lambda one: one.cpu_us)
-
-    def cells(found: Findings) -> list[str]:
-        cpu_us = _median(found.full_speed, lambda one: one.cpu_us)
-        rate = _median(found.full_speed, lambda one: one.chunks_per_s)
-        return [f"{rate:,.0f}", f"{cpu_us:,.0f}", f"{cpu_us / limit:.2f}" if limit else ""]
-
+def _full_speed(model: str, found: Rows) -> str:
+    limit = next((_cpu_us(one) for candidate, one in found if candidate.name == "plain"), None)
+    rows = []
+    for candidate, one in found:
+        rate = _median([speed.chunks_per_s for speed in one.full_speed])
+        cpu_us = _cpu_us(one)
+        rows.append(
+            [candidate.title, _number(rate), _number(cpu_us), _number(cpu_us and limit and cpu_us / limit, ".2f")]
+        )
     header = ["chunks/s", "CPU us per chunk", "ratio to the plain loop"]
-    return _table(f"Full speed, {_called(model)}", header, candidates, findings, lambda f: bool(f.full_speed), cells)
+    return _table(f"Full speed, 20 sessions, {_called(model)}", header, rows)
 
 
-def _lateness(model: str, plan: Plan, candidates: Sequence[Candidate], findings: dict[str, Findings]) -> str:
-    """p50 / p99 of results, then of the last final behind the end of a stream, for each number of sessions."""
+def _checkpoints(model: str, found: Rows) -> str:
+    times = {candidate.name: _cpu_us(one) for candidate, one in found}
+    pairs = [candidate for candidate, _ in found if candidate.bare]
+    rows = [[one.title, _number(times.get(one.bare)), _number(times[one.name])] for one in pairs]
+    title = f"What checkpoints cost, {_called(model)}: CPU us per chunk"
+    return _table(title, ["without", f"every {CHECKPOINT_S:g} s"], rows)
 
-    def cells(found: Findings) -> list[str]:
-        return [_late(found, count) for count in plan.sessions]
 
-    header = [f"{count} live" for count in plan.sessions]
-    title = f"Latency in ms, {_called(model)}: p50 / p99 of results, and (of the final behind the end of the stream)"
-    return _table(title, header, candidates, findings, lambda found: bool(found.live), cells)
+def _lateness(model: str, plan: Plan, found: Rows) -> str:
+    rows = [[candidate.title, *(_late(one, count) for count in plan.sessions)] for candidate, one in found]
+    title = f"Latency in ms, {_called(model)}: p50 / p99 of results (and of the final behind the end of a stream)"
+    return _table(title, [f"{count} live" for count in plan.sessions], rows)
 
 
 def _late(found: Findings, count: int) -> str:
     rounds = [lateness[count] for lateness in found.live if count in lateness]
-    if not rounds or any(one.behind for one in rounds):
+    if any(one.behind for one in rounds):
         return "behind"
     figures = [median(values) for values in zip(*(one[:4] for one in rounds), strict=True)]
-    return "{:.0f} / {:.0f} ({:.0f} / {:.0f})".format(*figures)
+    return "{:.0f} / {:.0f} ({:.0f} / {:.0f})".format(*figures) if figures else ""
 
 
-def _most_sessions(model: str, candidates: Sequence[Candidate], findings: dict[str, Findings]) -> str:
-    def cells(found: Findings) -> list[str]:
-        most = [largest(lateness) for lateness in found.live]
-        tried = sorted({count for lateness in found.live for count in lateness})
-        open_end = "" if any(not in_time(late) for one in found.live for late in one.values()) else " or more"
-        return [f"{median(most):.0f}{open_end}", ", ".join(map(str, tried))]
-
-    title = f"Most live sessions with p99 under {P99_MS} ms, {_called(model)}"
-    return _table(title, ["sessions", "tried"], candidates, findings, lambda found: any(found.live), cells)
-
-
-def _idle(model: str, plan: Plan, candidates: Sequence[Candidate], findings: dict[str, Findings]) -> str:
-    def cells(found: Findings) -> list[str]:
-        return [f"{found.idle[count] / 1024:.1f}" if count in found.idle else "" for count in plan.idle]
-
-    title = f"Memory per session that has spoken once and waits, kB, {_called(model)}"
-    header = [f"{count:,} sessions" for count in plan.idle]
-    return _table(title, header, candidates, findings, lambda found: bool(found.idle), cells)
+def _most_sessions(model: str, found: Rows) -> str:
+    rows = []
+    for candidate, one in found:
+        most = _median([largest(lateness) for lateness in one.live])
+        late = any(not in_time(lateness) for found_in_round in one.live for lateness in found_in_round.values())
+        tried = sorted({count for lateness in one.live for count in lateness})
+        rows.append([candidate.title, _number(most) + ("" if late else " or more"), ", ".join(map(str, tried))])
+    return _table(f"Most live sessions with p99 under {P99_MS} ms, {_called(model)}", ["sessions", "tried"], rows)
 
 
-def _table(
-    title: str,
-    header: list[str],
-    candidates: Sequence[Candidate],
-    findings: dict[str, Findings],
-    measured: Callable[[Findings], bool],
-    cells: Callable[[Findings], list[str]],
-) -> str:
+def _idle(model: str, plan: Plan, found: Rows) -> str:
+    rows = [
+        [candidate.title, *(_number(one.idle[count] / 1024, ".1f") if count in one.idle else "" for count in plan.idle)]
+        for candidate, one in found
+    ]
+    title = f"Memory in kB for each session that has spoken once and waits, {_called(model)}"
+    return _table(title, [f"{count:,} sessions" for count in plan.idle], rows)
+
+
+def _table(title: str, header: list[str], rows: list[list[str]]) -> str:
     lines = [f"## {title}", "", f"| | {' | '.join(header)} |", "|---" * (len(header) + 1) + "|"]
-    for candidate in candidates:
-        found = findings[candidate.name]
-        # A pipe would end the cell.
-        failure = found.failure.replace("|", ";") or "not measured"
-        row = cells(found) if measured(found) else [failure, *[""] * (len(header) - 1)]
-        lines.append(f"| {candidate.title} | {' | '.join(row)} |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
-def _median(values: Sequence[FullSpeed], pick: Callable[[FullSpeed], float]) -> float:
-    return median(map(pick, values)) if values else 0.0
+def _cpu_us(found: Findings) -> float | None:
+    return _median([speed.cpu_us for speed in found.full_speed])
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
+
+
+def _number(value: float | None, form: str = ",.0f") -> str:
+    """Gives a figure; nothing where there is none."""
+    return "" if value is None else format(value, form)
 
 
 def _called(model: str) -> str:
-    return "without a model" if model == "none" else f"recipe {model}"
+    return "without a model" if model == NONE else f"recipe {model}"

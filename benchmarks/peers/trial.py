@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.candidates import Candidate, Running, running
+from benchmarks.peers.candidates import Candidate
 from benchmarks.peers.expected import Script
 from benchmarks.peers.figures import FullSpeed, Lateness
 from benchmarks.peers.judgement import Outcome, judge
 from benchmarks.peers.listener import Listener
 from benchmarks.peers.load import Load, Played
 from benchmarks.peers.play import Play, cast
+from benchmarks.peers.running import Running, running
 
 _START_S = 300
 _FULL_SPEED_S = 600
