@@ -34,6 +34,11 @@ class PartitionClock:
         self._seen_ms = 0
         self._idle_since_ms: int | None = None
 
+    def restart(self) -> None:
+        """Forgets the time that has been reached: records are read again, and the runner knows since when."""
+        self._seen_ms = 0
+        self._idle_since_ms = None
+
     def begin_round(self, watermark_ms: int | None) -> None:
         """Begins a round of reading; `watermark_ms` is where the last one, perhaps in another process, has left it.
 

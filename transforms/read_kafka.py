@@ -142,7 +142,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 yield self._stamped(record, reader)
                 count += 1
             now_ms = int(time.time() * 1000)
-            watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
+            watermark_ms = reader.clock.end_round(now_ms, count > 0, not count and reader.is_at_end())
             watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
             tracker.defer_remainder()
 
