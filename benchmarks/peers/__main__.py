@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.peers.candidates import CANDIDATES
+from benchmarks.peers.candidates import CANDIDATES, why_not
 from benchmarks.peers.dtln_recipe import write_dtln_recipe
 from benchmarks.peers.figures import Plan
 from benchmarks.peers.measure_peers import measure
@@ -28,8 +28,9 @@ _LONGEST_S = 60.0
 def main() -> int:
     """Measures, prints and writes the page; gives 1 if a candidate was wrong or failed."""
     options = _options()
-    candidates = [candidate for candidate in CANDIDATES if candidate.name in options.only]
-    skipped = []
+    wanted = [candidate for candidate in CANDIDATES if candidate.name in options.only]
+    skipped = [reason for candidate in wanted if (reason := why_not(candidate))]
+    candidates = [candidate for candidate in wanted if not why_not(candidate)]
     with tempfile.TemporaryDirectory(prefix="unison-dtln-") as folder:
         models = {name: name for name in options.models}
         if "dtln" in models:

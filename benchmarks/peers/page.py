@@ -57,7 +57,7 @@ round(s) of all of them, medians of the rounds; each live measurement lasts {pla
 machines.
 
     deploy/setup.sh peers                                        # once: makes .venv-peers
-    deploy/kafka.sh fetch && deploy/prism.sh                     # once
+    deploy/kafka.sh fetch && deploy/prism.sh && deploy/flink.sh fetch      # once; without Flink its rows are left out
     .venv-peers/bin/python -m benchmarks.peers                   # about {MINUTES} minutes
     .venv-peers/bin/python -m benchmarks.peers --minutes 10      # the same, shorter
     .venv-peers/bin/python -m benchmarks.peers --help            # one candidate, one table, other numbers
@@ -73,6 +73,7 @@ says anything else, or leaves anything out, is reported as wrong and has no figu
 |---|---|---|---|
 | plain loop | kafka-python, a dict, the engine: the limit | live object in a dict | lost |
 | unison-speech on Prism | this job, as `pipelines.streaming` runs it | frozen bytes at the runner | lost with Prism |
+| unison-speech on Flink | by configs/flink.flags, a checkpoint every {CHECKPOINT_S:g} s | bytes in Flink | kept |
 | Bytewax | KafkaSource, stateful_flat_map, KafkaSink, one worker | live object in the worker | lost |
 | Bytewax with recovery | the same, a snapshot every {CHECKPOINT_S:g} s | live object, pickled to SQLite | kept |
 | Quix Streams without changelog | Application, apply(stateful=True) | frozen bytes, RocksDB | kept on this disk |

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.peers.candidates import Candidate
 from benchmarks.peers.process_tree import process_cpu_s, process_rss_bytes, tree
+from pipelines.local_flink import running_flink
 from pipelines.local_jobs import ROOT
 
 _STOP_S = 30
@@ -21,24 +22,28 @@ _CREATE_S = 60
 
 
 class Running(NamedTuple):
-    """A candidate at work: its process, its topics, and its log."""
+    """A candidate at work: its process, the cluster it runs on, if any, its topics, and its log."""
 
     process: "subprocess.Popen[bytes]"
+    cluster: list[int]
     audio: str
     results: str
     log: Path
 
     def cpu_s(self) -> float:
         """Gives the CPU seconds of all its processes."""
-        return sum(process_cpu_s(pid) for pid in tree(self.process.pid))
+        return sum(map(process_cpu_s, self._processes()))
 
     def rss_bytes(self) -> int:
         """Gives the resident memory of all its processes."""
-        return sum(process_rss_bytes(pid) for pid in tree(self.process.pid))
+        return sum(map(process_rss_bytes, self._processes()))
 
     def last_words(self) -> str:
         """Gives the end of its log."""
         return " | ".join(self.log.read_text(errors="replace").strip().splitlines()[-3:])
+
+    def _processes(self) -> list[int]:
+        return [pid for root in (self.process.pid, *self.cluster) for pid in tree(root)]
 
 
 @contextmanager
@@ -49,12 +54,16 @@ def running(candidate: Candidate, model: str, servers: str, folder: Path) -> Ite
     _create_topics(servers, audio, results)
     command = [sys.executable, "-m", f"benchmarks.peers.{candidate.job}", f"--servers={servers}", f"--audio={audio}"]
     command += [f"--results={results}", f"--model={model}", f"--folder={folder / name}", *candidate.flags]
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
-    try:
-        yield Running(process, audio, results, log)
-    finally:
-        _end(process)
+    with ExitStack() as stack:
+        cluster = []
+        if candidate.on_flink:
+            flink = stack.enter_context(running_flink(folder / f"{name}-cluster"))
+            command += flink.flags()
+            cluster = [int(file.read_text()) for file in flink.folder.glob("*.pid")]
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out, start_new_session=True)
+        stack.callback(_end, process)
+        yield Running(process, cluster, audio, results, log)
 
 
 def _create_topics(servers: str, audio: str, results: str) -> None:
