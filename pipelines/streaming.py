@@ -61,7 +61,8 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def topics(self) -> list[str]:
         """Gives the topics that must be there."""
         topics = self.kafka.topics
-        return [topics.audio, topics.results, topics.dead_letters] + [topics.enhanced] * self.results.enhanced
+        awaited = [topics.audio] * (self.kafka.on_missing_topic == "fail") + [topics.enhanced] * self.results.enhanced
+        return [*awaited, topics.results, topics.dead_letters]
 
 
 def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions | None = None) -> None:

@@ -4,13 +4,14 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
-from transforms.kafka_clock import PartitionClock
+from transforms.kafka_clock import JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition
 
@@ -105,6 +106,12 @@ _stopped = threading.Event()
 _lock = threading.Lock()
 _idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
 _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
+
+
+@cache
+def joint_watermark(config: KafkaConfig) -> JointWatermark:
+    """Gives the watermark of the partitions that this process reads with a configuration."""
+    return JointWatermark(forget_after_s=60)
 
 
 @contextmanager

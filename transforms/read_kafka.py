@@ -6,7 +6,7 @@ from functools import partial
 
 import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
-from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.io.restriction_trackers import OffsetRange
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import RestrictionProvider
@@ -16,6 +16,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import Header
+from transforms.endless_range import NO_END, EndlessRangeTracker, endless_range
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -23,14 +24,13 @@ from transforms.kafka_reader import (
     borrow_reader,
     close_readers,
     durable_offset,
+    joint_watermark,
     note_durable,
     reading_stopped,
 )
-from transforms.kafka_topics import list_partitions, start_offset
+from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
-
-# Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
-_NO_END = 2**62
+from transforms.watch_partitions import WatchPartitions
 
 # How long a fetch may take of what lies at the broker.
 _FETCH_MS = 10
@@ -42,7 +42,7 @@ class ReadFromKafka(beam.PTransform):
     """Gives the records of a topic as KafkaRecord, each with its stream time as Beam timestamp.
 
     Reading goes on where the runner's checkpoint says; a new job begins after KafkaConfig.start. Partitions that are
-    added while the job runs are not read until it starts again.
+    added while the job runs are read from their beginning.
     """
 
     def __init__(self, config: KafkaConfig, topic: str) -> None:
@@ -55,29 +55,9 @@ class ReadFromKafka(beam.PTransform):
         return (
             pbegin
             | "Topic" >> beam.Create([self._topic])
-            | "ListPartitions" >> beam.ParDo(_ListPartitionsFn(self._config))
+            | "WatchPartitions" >> WatchPartitions(self._config)
             | "ReadPartition" >> beam.ParDo(read).with_output_types(KafkaRecord)
         )
-
-
-class _ListPartitionsFn(beam.DoFn):
-    def __init__(self, config: KafkaConfig) -> None:
-        super().__init__()
-        self._config = config
-
-    def process(self, topic: str) -> Iterator[KafkaPartition]:
-        for partition in list_partitions(self._config, [topic])[topic]:
-            yield KafkaPartition(topic, partition)
-
-
-class _Tracker(OffsetRestrictionTracker):
-    """Never splits ahead of what has been read: half of an endless range begins at an offset that never comes."""
-
-    def try_split(self, fraction_of_remainder: float) -> tuple[OffsetRange, OffsetRange] | None:
-        return None if fraction_of_remainder > 0 else super().try_split(fraction_of_remainder)
-
-    def is_bounded(self) -> bool:
-        return False
 
 
 class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
@@ -94,10 +74,10 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
 
     def initial_restriction(self, element: KafkaPartition) -> OffsetRange:
-        return OffsetRange(start_offset(self._config, element.topic, element.partition), _NO_END)
+        return endless_range(start_offset(self._config, element))
 
-    def create_tracker(self, restriction: OffsetRange) -> _Tracker:
-        return _Tracker(restriction)
+    def create_tracker(self, restriction: OffsetRange) -> EndlessRangeTracker:
+        return EndlessRangeTracker(restriction)
 
     def restriction_size(self, element: KafkaPartition, restriction: OffsetRange) -> float:
         return 1.0
@@ -124,8 +104,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     ) -> Iterator[TimestampedValue]:
         """Reads for the time of a round, then asks to be called again."""
         if reading_stopped():
-            # Claiming the end says that nothing is left, which sends the watermark to its end.
-            tracker.try_claim(_NO_END)
+            joint_watermark(self._config).leave(partition)
+            tracker.try_claim(NO_END)
             return
         with borrow_reader(self._config, partition) as reader:
             if self._config.group_id:
@@ -143,7 +123,9 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 count += 1
             now_ms = int(time.time() * 1000)
             watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
-            watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
+            joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
+            joint = Timestamp(micros=joint_ms * 1000)
+            watermark.set_watermark(joint if last is None else max(last, joint))
             tracker.defer_remainder()
 
     def _records_of_round(self, reader: PartitionReader) -> Iterator[ConsumerRecord]:

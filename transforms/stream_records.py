@@ -10,10 +10,11 @@ from transforms.result import Heard, Result
 
 
 class KafkaPartition(NamedTuple):
-    """One partition to read."""
+    """One partition to read; `added`: it was not there when the job began."""
 
     topic: str
     partition: int
+    added: bool = False
 
 
 class KafkaRecord(NamedTuple):

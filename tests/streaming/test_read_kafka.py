@@ -129,6 +129,22 @@ def test_an_idle_partition_follows_the_clock_and_one_that_is_behind_holds(rounds
     assert source.watermark_ms() <= int(time.time() * 1000) - 100
 
 
+def test_a_partition_that_is_behind_holds_the_watermark_of_all_that_its_process_reads(
+    make_config: Callable[..., KafkaConfig],
+) -> None:
+    config = make_config(partitions=2, max_round_records=1)
+    send(config, 3, partition=1)
+    idle, behind = Rounds(config, 0), Rounds(config, 1)
+    behind.read_until(lambda got: len(got) == 1)
+    # Alone, the idle one would go from nothing to the clock.
+    idle.read_until(lambda got: idle.watermark_ms() > FIRST_MS - 10_000)
+    assert idle.watermark_ms() == behind.watermark_ms() < FIRST_MS
+    before_ms = int(time.time() * 1000)
+    behind.read_until(lambda got: idle.read() == [] and behind.watermark_ms() > before_ms)
+    idle.read_until(lambda got: idle.watermark_ms() > before_ms)
+    close_readers(config)
+
+
 def test_an_unusable_timestamp_is_marked_and_replaced(rounds: Callable[..., Rounds]) -> None:
     source = rounds(max_future_ms=1_000)
     ahead = int(time.time() * 1000) + 1_800_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from transforms.kafka_clock import FIRST_EVENT_MS, EventTime, PartitionClock, event_time
+from transforms.kafka_clock import FIRST_EVENT_MS, EventTime, JointWatermark, PartitionClock, event_time
 
 NOW = 1_790_000_000_000
 
@@ -91,3 +91,20 @@ def test_time_goes_on_in_another_process_where_the_watermark_stood() -> None:
     clock = PartitionClock(allowed_disorder_ms=2_000, idle_partition_ms=1_000)
     clock.begin_round(50_000)
     assert clock.stamp(1) == 52_000
+
+
+def test_the_slowest_partition_holds_the_watermark_of_all_until_it_is_read_elsewhere() -> None:
+    joint = JointWatermark(forget_after_s=60)
+    assert joint.report("a", 500, now_s=0) == 500
+    assert joint.report("b", 300, now_s=1) == 300
+    assert joint.report("a", 900, now_s=2) == 300
+    assert joint.report("b", 950, now_s=3) == 900
+    assert joint.report("b", 2_000, now_s=62) == 900
+    assert joint.report("b", 2_100, now_s=63) == 2_100
+
+
+def test_a_partition_that_ends_holds_nothing() -> None:
+    joint = JointWatermark(forget_after_s=60)
+    joint.report("a", 500, now_s=0)
+    joint.leave("a")
+    assert joint.report("b", 900, now_s=1) == 900
