@@ -8,16 +8,31 @@ NO_END = 2**62
 Claiming it says that nothing is left, which sends the watermark to its end.
 """
 
+NOTHING_LOST = -1
+"""The place before which nothing has been lost."""
 
-def endless_range(start: int) -> OffsetRange:
-    """Gives all offsets from `start` on."""
-    return OffsetRange(start, NO_END)
+
+class EndlessRange(OffsetRange):
+    """All offsets from `start` on.
+
+    lost_before: where reading has gone on after the newest records that were lost; it stays with what is left to read,
+    through checkpoints and restarts.
+    """
+
+    def __init__(self, start: int, stop: int = NO_END, lost_before: int = NOTHING_LOST) -> None:
+        super().__init__(start, stop)
+        self.lost_before = lost_before
+
+    def split_at(self, split_pos: int) -> tuple["EndlessRange", "EndlessRange"]:
+        """Gives what is before a place, and the rest."""
+        before = EndlessRange(self.start, split_pos, self.lost_before)
+        return before, EndlessRange(split_pos, self.stop, self.lost_before)
 
 
 class EndlessRangeTracker(OffsetRestrictionTracker):
     """Never splits ahead of what has been claimed: half of an endless range begins at an offset that never comes."""
 
-    def try_split(self, fraction_of_remainder: float) -> tuple[OffsetRange, OffsetRange] | None:
+    def try_split(self, fraction_of_remainder: float) -> tuple[EndlessRange, EndlessRange] | None:
         """Gives what has been claimed and the rest; None for any other place."""
         return None if fraction_of_remainder > 0 else super().try_split(fraction_of_remainder)
 

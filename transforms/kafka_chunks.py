@@ -65,6 +65,7 @@ def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
         offset=record.offset,
         headers=record.headers,
         substituted=record.substituted,
+        lost_before=record.lost_before,
     )
 
 

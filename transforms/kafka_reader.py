@@ -11,6 +11,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
+from transforms.endless_range import NOTHING_LOST
 from transforms.kafka_clock import JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition
@@ -23,6 +24,9 @@ class PartitionReader:
 
     def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
         self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
+        # Where reading has gone on after the newest records that were lost.
+        self.lost_before = NOTHING_LOST
+        self._lost = 0
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
         self._next_offset: int | None = None
@@ -80,6 +84,11 @@ class PartitionReader:
             self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
 
+    def take_lost(self) -> int:
+        """Gives how many offsets have been jumped over since this was last asked."""
+        lost, self._lost = self._lost, 0
+        return lost
+
     def close(self) -> None:
         """Closes the consumer."""
         self._consumer.close(autocommit=False, timeout_ms=2_000)
@@ -100,6 +109,8 @@ class PartitionReader:
         target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
         _logger.warning("%s; reading goes on at %d", lost, target)
         self._consumer.seek(self._tp, target)
+        self.lost_before = target
+        self._lost += target - wanted
 
 
 _stopped = threading.Event()

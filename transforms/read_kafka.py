@@ -6,7 +6,6 @@ from functools import partial
 
 import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
-from apache_beam.io.restriction_trackers import OffsetRange
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import RestrictionProvider
@@ -16,7 +15,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import Header
-from transforms.endless_range import NO_END, EndlessRangeTracker, endless_range
+from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -71,18 +70,19 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._config = config
         self._round_end_s = 0.0
         self._records = Metrics.counter("speech.read_kafka", "records")
+        self._lost = Metrics.counter("speech.read_kafka", "records_lost")
         self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
 
-    def initial_restriction(self, element: KafkaPartition) -> OffsetRange:
-        return endless_range(start_offset(self._config, element))
+    def initial_restriction(self, element: KafkaPartition) -> EndlessRange:
+        return EndlessRange(start_offset(self._config, element))
 
-    def create_tracker(self, restriction: OffsetRange) -> EndlessRangeTracker:
+    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
         return EndlessRangeTracker(restriction)
 
-    def restriction_size(self, element: KafkaPartition, restriction: OffsetRange) -> float:
+    def restriction_size(self, element: KafkaPartition, restriction: EndlessRange) -> float:
         return 1.0
 
-    def truncate(self, element: KafkaPartition, restriction: OffsetRange) -> None:
+    def truncate(self, element: KafkaPartition, restriction: EndlessRange) -> None:
         """Leaves nothing to read where a job is drained; its sessions then end by their timers."""
         return None
 
@@ -110,7 +110,9 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         with borrow_reader(self._config, partition) as reader:
             if self._config.group_id:
                 reader.commit(durable_offset(self._config, partition))
-            reader.seek(tracker.current_restriction().start)
+            restriction = tracker.current_restriction()
+            reader.seek(restriction.start)
+            reader.lost_before = restriction.lost_before
             last: Timestamp | None = watermark.current_watermark()
             reader.clock.begin_round(None if last is None else last.micros // 1000)
             count = 0
@@ -121,6 +123,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 reader.claimed(record.offset)
                 yield self._stamped(record, reader)
                 count += 1
+            restriction.lost_before = reader.lost_before
+            self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
             watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
             joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
@@ -173,6 +177,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 event_ms,
                 substituted,
                 stream_ms,
+                reader.lost_before,
             ),
             Timestamp(micros=stream_ms * 1000),
         )

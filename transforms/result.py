@@ -64,8 +64,8 @@ class Result(NamedTuple):
 
     type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
     0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
-    what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
-    otherwise. stability: of a partial, None otherwise and where the recogniser does not say.
+    what ended the speech (silence, length, stream) or the session (see transforms.session); empty otherwise.
+    stability: of a partial, None otherwise and where the recogniser does not say.
     """
 
     result_id: str

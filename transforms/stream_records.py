@@ -23,6 +23,7 @@ class KafkaRecord(NamedTuple):
     event_ms: its timestamp (Unix ms), or the time it was read where that is unusable (`substituted`); stream_ms: the
     time of its partition when it was read, never before event_ms, never falling from record to record, and rising
     between rounds. It is the record's Beam timestamp, so a runner that sorts by time keeps the order of the offsets.
+    lost_before: the offset at which reading has gone on after the newest records that were lost (-1: none were).
     """
 
     topic: str
@@ -34,12 +35,13 @@ class KafkaRecord(NamedTuple):
     event_ms: int
     substituted: bool
     stream_ms: int
+    lost_before: int = -1
 
 
 class Chunk(NamedTuple):
     """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value.
 
-    substituted: event_ms is the time of reading, since the record's own was unusable.
+    substituted: event_ms is the time of reading, since the record's own was unusable; lost_before: as in KafkaRecord.
     """
 
     session: str
@@ -56,6 +58,7 @@ class Chunk(NamedTuple):
     offset: int
     headers: list[Header]
     substituted: bool = False
+    lost_before: int = -1
 
 
 class EnhancedChunk(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
-from apache_beam.io.restriction_trackers import OffsetRange
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import RestrictionProvider
@@ -14,7 +13,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Duration, Timestamp
 
 from model_runtime.errors import ConfigError
-from transforms.endless_range import NO_END, EndlessRangeTracker, endless_range
+from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import reading_stopped
 from transforms.kafka_topics import find_partitions, list_partitions
@@ -47,16 +46,16 @@ class _WatchFn(beam.DoFn, RestrictionProvider):
         self._config = config
         self._added = Metrics.counter("speech.read_kafka", "partitions_added")
 
-    def initial_restriction(self, element: str) -> OffsetRange:
-        return endless_range(0)
+    def initial_restriction(self, element: str) -> EndlessRange:
+        return EndlessRange(0)
 
-    def create_tracker(self, restriction: OffsetRange) -> EndlessRangeTracker:
+    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
         return EndlessRangeTracker(restriction)
 
-    def restriction_size(self, element: str, restriction: OffsetRange) -> float:
+    def restriction_size(self, element: str, restriction: EndlessRange) -> float:
         return 1.0
 
-    def truncate(self, element: str, restriction: OffsetRange) -> None:
+    def truncate(self, element: str, restriction: EndlessRange) -> None:
         """Leaves nothing to look at where a job is drained."""
         return None
 
