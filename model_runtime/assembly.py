@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from model_runtime.card import (
     ModelCard,
@@ -62,8 +63,10 @@ class Assembly(NamedTuple):
     fingerprint: bytes
 
 
-def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembly:
+def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False, agree: bool = True) -> Assembly:
     """Loads every model of a recipe; with `defer`, one that hears utterances whole is not run on the way.
+
+    Without `agree`, it is run once an utterance has ended and not before, whatever the recipe says.
 
     Raises:
         ModelError, ConfigError, DeviceError: a model, a card or the route is refused; the message says where and why.
@@ -79,7 +82,7 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembl
         denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
-        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None)
+        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None, agree)
     if vad is not None and recipe.vad is not None:
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
@@ -121,13 +124,18 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
         yield LoadedModel(stage, card, graphs)
 
 
-def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool) -> Recognizer:
+def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool, agree: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
+    agreement = config.agreement_interval_ms * card.sample_rate_hz // 1000
+    agree = agree and agreement > 0
     if isinstance(framing, WhisperFraming):
         _check_window(recipe, card)
         graphs = _graphs(asr, "encoder", "cross", "decoder")
         whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
-        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer)
+        # Of what is cut off in mid-sentence the first transcript will do, and nobody reads its times.
+        brief = replace(config.whisper, temperatures=config.whisper.temperatures[:1], word_times=False)
+        on_the_way = WhisperUtterances(WhisperTranscriber(card, graphs, brief)) if agree else None
+        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer, agreement, on_the_way)
     bound = config.decoder == "prefix_beam"
     lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
     times = _word_times(card)
@@ -135,7 +143,7 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     if isinstance(framing, UtteranceCtcFraming):
         kernel = UtteranceEncoderKernel(framing, features, encoder)
         transcriber = CtcTranscriber(kernel, _ctc_decoder(config, lexicon), times)
-        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer)
+        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer, agreement, transcriber if agree else None)
     transducer = card.kind == "streaming_transducer"
     search = _transducer(asr, config, lexicon) if transducer else CtcSearch(_ctc_decoder(config, lexicon))
     output = "encoding" if transducer else "log_probs"

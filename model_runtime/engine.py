@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,16 +19,18 @@ from model_runtime.endpoint import EndpointRules
 from model_runtime.errors import ConfigError, SpeechError, check_within
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Utterance
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
 from model_runtime.resample import Resampler, ResamplerState
 from model_runtime.session_settings import SessionSettings
 from model_runtime.session_time import SessionTime
 from model_runtime.spectral import DenoiseState
-from model_runtime.utterance_recognizer import UtteranceRecognizer
+from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
 _resampler = lru_cache(maxsize=64)(Resampler)
+
+Owed = TypeVar("Owed", Partial, Final)
 
 
 class SessionState(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +71,9 @@ class SpeechEngine:
         self._codec = StateCodec(SessionState, assembly.fingerprint)
 
     @classmethod
-    def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False) -> "SpeechEngine":
+    def load(
+        cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False, agree: bool = True
+    ) -> "SpeechEngine":
         """Loads and warms up every model of a recipe.
 
         Args:
@@ -76,12 +81,14 @@ class SpeechEngine:
             route: devices in order of preference, and what to do when one cannot be had; the CPU by default.
             defer: a recogniser that runs when an utterance has ended, behind a vad, is left to `transcribe`: events
                 then hold UtteranceAudio on the way and an Utterance in place of each Final.
+            agree: False leaves out the partials of such a recogniser (`asr.agreement_interval_ms`), which cost a
+                decoding each; the Finals are the same.
 
         Raises:
             ConfigError, ModelError, DeviceError: with path and reason.
         """
         loaded = load_recipe(recipe)
-        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer))
+        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer, agree))
         engine._warm_up()
         return engine
 
@@ -152,18 +159,24 @@ class SpeechEngine:
         Raises:
             SpeechError: this recipe's recogniser does not wait for the end of utterances.
         """
-        recognizer = self._recognizer
-        if not isinstance(recognizer, UtteranceRecognizer):
-            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        recognizer = self._whole_recognizer()
         steps = [partial(recognizer.transcribe, utterance, pcm) for utterance, pcm in utterances]
-        times = [SessionTime(self.sample_rate_hz, utterance.sample_rate_hz) for utterance, _ in utterances]
         finals = drive_in_lock_step(steps, batch_size)
-        return [
-            final._replace(
-                start_samples=time.position(final.start_samples), end_samples=time.position(final.end_samples)
-            )
-            for time, final in zip(times, finals, strict=True)
-        ]
+        return [self._owed(final, utterance) for final, (utterance, _) in zip(finals, utterances, strict=True)]
+
+    def transcribe_so_far(self, utterance: Utterance, pcm: bytes, before: str | None = None) -> SoFar:
+        """Gives a Partial that a deferring engine owes, the same whatever others have been asked for.
+
+        Args:
+            utterance: one that is not over.
+            pcm: the audio of its UtteranceAudio until then, joined.
+            before: `decoded` of the revision before this one, which spares a decoding.
+
+        Raises:
+            SpeechError: this recipe's recogniser does not wait for the end of utterances.
+        """
+        so_far = drive(self._whole_recognizer().transcribe_so_far(utterance, pcm, before))
+        return so_far._replace(partial=self._owed(so_far.partial, utterance))
 
     def freeze(self, state: SessionState) -> bytes:
         """Gives a session's state as small, versioned, checksummed bytes."""
@@ -194,6 +207,18 @@ class SpeechEngine:
         same = len(distinct) == 1 and "(" not in devices[0][1]
         device = devices[0][1] if same else ",".join(f"{stage}={device}" for stage, device in devices)
         return MadeBy("+".join(names), device)
+
+    def _whole_recognizer(self) -> UtteranceRecognizer:
+        if not isinstance(self._recognizer, UtteranceRecognizer):
+            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        return self._recognizer
+
+    def _owed(self, event: Owed, utterance: Utterance) -> Owed:
+        """Moves what was said of an utterance into its session's samples."""
+        time = SessionTime(self.sample_rate_hz, utterance.sample_rate_hz)
+        return event._replace(
+            start_samples=time.position(event.start_samples), end_samples=time.position(event.end_samples)
+        )
 
     def _warm_up(self) -> None:
         """Runs half a second of silence through every model, so the first session finds memory and caches ready."""

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 import yaml
 
+from model_runtime.card import load_card
 from model_runtime.errors import ConfigError, check_within
 from model_runtime.whisper_config import WhisperConfig
 
@@ -82,13 +83,17 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decoder: Literal["greedy", "prefix_beam"] = "prefix_beam"
     # Hypotheses that the prefix beam keeps.
     beam: int = 8
-    # ms of an utterance between two partials; 0 for none.
+    # Streaming models: ms of an utterance between two partials; 0 for none.
     partial_interval_ms: int = 100
+    # Models that hear utterances whole: ms of an utterance between two decodings of what there is of it; a partial is
+    # what two in a row agree on. 0 for none. Needs a vad.
+    agreement_interval_ms: int = 0
     # Whisper models only: how transcripts are sought, and what is not accepted as one.
     whisper: WhisperConfig = WhisperConfig()
 
     def __post_init__(self) -> None:
         check_within("beam", self.beam, 1, 64)
+        check_within("agreement_interval_ms", self.agreement_interval_ms, 0, 60_000)
         check_partial_interval(self.partial_interval_ms)
 
 
@@ -110,6 +115,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.denoise is None and self.vad is None and self.asr is None:
             raise ValueError("a recipe needs at least one of denoise, vad, asr; got none")
+        if self.vad is None and self.asr is not None and self.asr.agreement_interval_ms:
+            # Without one, only the final tells whether anything was said.
+            raise ValueError(f"asr.agreement_interval_ms needs a vad, got {self.asr.agreement_interval_ms} without one")
 
 
 def load_recipe(recipe: str | Path | Recipe) -> Recipe:
@@ -134,6 +142,25 @@ def load_recipe(recipe: str | Path | Recipe) -> Recipe:
         return msgspec.convert(_with_absolute_models(raw, path.parent), Recipe)
     except (msgspec.ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def one_stage_recipe(model: str) -> Recipe:
+    """Gives the recipe in which a model runs alone; it has the model's name.
+
+    Args:
+        model: the name of a packaged or imported model, or the path of its card or folder.
+
+    Raises:
+        ModelError, ConfigError: there is no such model, or its card is wrong.
+    """
+    card = load_card(model)
+    match card.task:
+        case "denoise":
+            return Recipe(card.name, denoise=DenoiseConfig(model))
+        case "vad":
+            return Recipe(card.name, vad=VadConfig(model))
+        case "asr":
+            return Recipe(card.name, asr=AsrConfig(model))
 
 
 def _with_absolute_models(raw: object, folder: Path) -> object:

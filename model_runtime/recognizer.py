@@ -58,13 +58,16 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
     start: int
     # Audio that has not been through the model yet: float32 [n], or all of it in pieces of int16 [n].
     audio: tuple[np.ndarray, ...]
-    # Streaming recognisers only: samples that have been through it, and its memory.
+    # Samples that have been through the model, or, where it hears utterances whole, that have been kept for it.
     consumed: int = 0
+    # The memory of streaming recognisers.
     states: States = ()
     decoder: DecoderState | TransducerState = START
     # Of the next event that has one.
     revision: int = 0
     text: str = ""
+    # Recognisers that hear utterances whole only: what the last interval was decoded as.
+    decoded: str = ""
     # Samples between two partials in this session; None: as the recipe has it.
     partial_interval: int | None = None
 
@@ -129,16 +132,14 @@ class StreamingRecognizer:
                     revision += 1
             consumed += block
         audio = audio[at:].copy()
-        return UtteranceState(
-            state.utterance,
-            state.start,
-            (audio,),
-            consumed,
-            states,
-            decoder,
-            revision,
-            text,
-            state.partial_interval,
+        return replace(
+            state,
+            audio=(audio,),
+            consumed=consumed,
+            states=states,
+            decoder=decoder,
+            revision=revision,
+            text=text,
         )
 
     def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:

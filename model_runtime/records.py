@@ -61,7 +61,7 @@ class SpeechResumed(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """What has been recognised so far of an utterance; `revision` counts up from 0 within it.
+    """What has been recognised so far of an utterance; `revision` rises within it, from 0 on.
 
     stability: share of the text's words, 0..1, that the look before had too, in the same places from the first word on
     (`agreement`); None where the recogniser does not say.
@@ -76,7 +76,7 @@ class Partial(NamedTuple):
 
 
 class Final(NamedTuple):
-    """The last word on an utterance. `revision` is one above that of its last partial."""
+    """The last word on an utterance. `revision` is above that of every partial."""
 
     utterance: int
     revision: int
@@ -106,10 +106,11 @@ class UtteranceAudio(NamedTuple):
 
 
 class Utterance(NamedTuple):
-    """An utterance that has been heard to its end and still lacks its words; only from an engine that defers.
+    """An utterance that has been heard and still lacks its words; only from an engine that defers.
 
-    It stands where its Final would, and `SpeechEngine.transcribe` turns it and its audio into that. Its positions count
-    samples at the models' rate; those of the Final are of the session's rate, which is `sample_rate_hz`.
+    It stands where its Final would, and `SpeechEngine.transcribe` turns it and its audio into that; where it is not
+    over, it stands for a Partial, for `SpeechEngine.transcribe_so_far`. Its positions count samples at the models'
+    rate; those of the Final are of the session's rate, which is `sample_rate_hz`.
     """
 
     utterance: int
@@ -117,6 +118,7 @@ class Utterance(NamedTuple):
     start_samples: int
     end_samples: int
     sample_rate_hz: int
+    over: bool = True
 
 
 Event = SpeechBegin | TentativeEnd | SpeechResumed | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance

@@ -78,6 +78,11 @@ class PartitionReader:
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
 
+    def behind(self, offset: int) -> int:
+        """Gives how many records the broker had behind this one at the last fetch."""
+        end: int | None = self._consumer.highwater(self._tp)
+        return 0 if end is None else max(0, end - offset - 1)
+
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
         if offset is not None and offset != self._committed_offset:

@@ -177,6 +177,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 event_ms,
                 substituted,
                 stream_ms,
+                now_ms,
+                reader.behind(record.offset),
                 reader.lost_before,
             ),
             Timestamp(micros=stream_ms * 1000),

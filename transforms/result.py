@@ -20,6 +20,7 @@ from model_runtime.records import (
 )
 from transforms.milliseconds import samples_to_ms
 from transforms.record_coder import register
+from transforms.timing import Timing, timing_fields
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -47,7 +48,8 @@ class Heard(NamedTuple):
     incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
     far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
-    sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock.
+    sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock; timing:
+    where the time since then went, None outside streams.
     """
 
     session: str
@@ -57,6 +59,7 @@ class Heard(NamedTuple):
     gaps: list[Gap] = []  # noqa: RUF012  (a NamedTuple default, never changed)
     duplicates: int = 0
     captured_ms: int | None = None
+    timing: Timing | None = None
 
 
 class Result(NamedTuple):
@@ -65,7 +68,7 @@ class Result(NamedTuple):
     type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
     0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
     what ended the speech (silence, length, stream) or the session (see transforms.session); empty otherwise.
-    stability: of a partial, None otherwise and where the recogniser does not say.
+    stability: of a partial, None otherwise and where the recogniser does not say. timing: of finals.
     """
 
     result_id: str
@@ -85,6 +88,7 @@ class Result(NamedTuple):
     reason: str
     captured_ms: int | None
     stability: float | None = None
+    timing: Timing | None = None
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
@@ -105,7 +109,7 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
             return result._replace(revision=revision, text=text, stability=stability)
         case Final(utterance, revision, text, words, _, start, end):
             result = _result(heard, made_by, "final", utterance, str(revision), start, end)
-            return result._replace(revision=revision, text=text, words=list(words))
+            return result._replace(revision=revision, text=text, words=list(words), timing=heard.timing)
         case Enhanced() | UtteranceAudio() | Utterance():
             return None
 
@@ -128,6 +132,8 @@ def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
     fields["gaps"] = [gap._asdict() for gap in result.gaps]
     timed = now_ms is not None and captured_ms is not None and captured_ms <= now_ms
     fields["latency_ms"] = now_ms - captured_ms if timed else None
+    if result.timing is not None and now_ms is not None:
+        fields["timing"] = timing_fields(result.timing, now_ms)
     return msgspec.json.encode(fields)
 
 
