@@ -134,8 +134,9 @@ def test_field_case_k05_without_sequence_numbers_a_session_does_not_go_on_behind
 
 
 def test_lost_records_that_numbers_account_for_end_no_session(
-    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray, final_of: Callable[[np.ndarray], str]
+    stand_in: object, make_chunk: Callable[..., Chunk], part: np.ndarray, final_of: Callable[[np.ndarray], str]
 ) -> None:
+    logic = SessionLogic(stand_in, SessionConfig(reorder_chunks=0), OutputConfig(partials=False))
     chunks = [make_chunk(0, part), make_chunk(1, part, lost_before=501), make_chunk(3, part, lost_before=503)]
     said, counts = play(logic, [*chunks, make_chunk(4, part, end_of_stream=True, lost_before=503)])
     filled = np.concatenate([part, part, np.zeros(1600, np.float32), part, part])
