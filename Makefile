@@ -12,8 +12,9 @@ demo: setup
 test: setup check
 	deploy/kafka.sh fetch
 	deploy/prism.sh
-	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming tests
-	$(PYTHON_ENV) -m pytest tests/streaming
+	deploy/flink.sh fetch
+	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming --ignore=tests/flink tests
+	$(PYTHON_ENV) -m pytest tests/streaming tests/flink
 	$(MAKE) test-tflite-runtime
 
 # The same engine on the other runtime: its tests, those on a delegate, and the batch job.

@@ -14,12 +14,14 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from msgspec import Meta, Struct
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
+from model_runtime.card import load_card
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, LockedError, SpeechError
-from model_runtime.recipe import load_recipe
+from model_runtime.recipe import Recipe, load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.flink import check_job_server_flags
 from pipelines.report import ReportConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import end_idle
@@ -27,7 +29,7 @@ from transforms.infer_parts import InferParts
 from transforms.part_file import FOLDER
 from transforms.read_clips import split_sources
 from transforms.reading_config import ReadingConfig
-from transforms.records import Part
+from transforms.records import Answer, Part
 from transforms.row_key import work_fingerprint
 from transforms.run_journal import RunJournal
 from transforms.sources import find_sources
@@ -50,6 +52,9 @@ class BatchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     input: str | tuple[str, ...]  # audio files, folders, globs, NeMo manifests, Parquet files
     output: Annotated[str, Meta(min_length=1)]  # folder of the results; made where it is missing
     recipe: Annotated[str, Meta(min_length=1)] = "batch"  # name of a packaged recipe, or the path of a YAML file
+    # What is said of rows: streaming, just what the streaming job says of the same audio; or accurate, the recogniser
+    # on pieces that are cut at pauses: many at a time, also of one recording, and none cut in a word.
+    answer: Answer = "streaming"
     route: RouteConfig = RouteConfig()
     # Share of bad rows, of all rows of the input, above which the job ends with exit code 3; 1: never.
     max_error_ratio: Annotated[float, Meta(ge=0, le=1)] = 1.0
@@ -94,8 +99,11 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
     recipe = load_recipe(config.recipe)
     if config.enhanced.write and (recipe.denoise is None or not recipe.denoise.emit):
         raise ConfigError(f"enhanced.write needs a recipe that emits clean audio, got recipe {config.recipe!r}")
+    if config.answer == "accurate":
+        _check_accurate(config.recipe, recipe)
     reading = config.reading
     settings = (
+        config.answer,
         config.inference.max_clip_s,
         (reading.audio_column, reading.max_row_bytes, reading.sample_rate_hz),
         config.enhanced,
@@ -107,6 +115,7 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
         route=config.route,
         reading=reading,
         inference=config.inference,
+        answer=config.answer,
         enhanced=config.enhanced,
         subtitles=config.subtitles,
         fingerprint=work_fingerprint(config.recipe, config.route, settings),
@@ -117,6 +126,13 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
     return InferParts(order)
 
 
+def _check_accurate(name: str, recipe: Recipe) -> None:
+    if recipe.vad is None or recipe.asr is None:
+        raise ConfigError(f"answer=accurate needs a recipe with vad and asr, got recipe {name!r}")
+    if load_card(recipe.asr.model).kind == "whisper" and not recipe.asr.whisper.word_times:
+        raise ConfigError(f"answer=accurate needs words with times: asr.whisper.word_times is false in recipe {name!r}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the job; the exit codes are those of docs/batch.md."""
     try:
@@ -124,6 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.", _SWITCHES
         )
         config = load_config(line.config, line.overrides, BatchConfig)
+        check_job_server_flags(line.beam_flags)
         options = _quiet(PipelineOptions(line.beam_flags))
         parts = find_parts(config, _PARTS_PER_WORKER * (_workers(options) - 1))
         infer = make_inference(config, parts, "force" in line.switches)
@@ -155,9 +172,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:
-    """Keeps the worker processes' start-up chatter off the terminal, unless a level was asked for."""
-    worker = options.view_as(WorkerOptions)
-    worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
+    """Keeps local worker processes' start-up chatter off the terminal, unless a level was asked for."""
+    if _is_local(options):
+        worker = options.view_as(WorkerOptions)
+        worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
 
 

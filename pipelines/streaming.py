@@ -1,6 +1,7 @@
 """The streaming job: live sessions from Kafka through the engine, results, clean audio and dead letters to Kafka.
 
 python -m pipelines.streaming --config configs/streaming.yaml --runner=DirectRunner --streaming
+python -m pipelines.streaming --config configs/streaming.yaml @configs/flink.flags
 """
 
 import logging
@@ -12,8 +13,9 @@ from types import FrameType
 from typing import Annotated, Any
 
 import apache_beam as beam
+import grpc
 import msgspec
-from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.runner import PipelineResult, PipelineState
 from apache_beam.utils.shared import Shared
 
 from model_runtime.assembly import hears_whole_utterances
@@ -22,6 +24,7 @@ from model_runtime.errors import ConfigError, SpeechError
 from model_runtime.recipe import load_recipe
 from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.flink import check_job_server_flags, leave_on_signals, warn_without_checkpoints, works_elsewhere
 from pipelines.prism import answer_progress_briefly, is_local, streaming_options
 from service.wire import AudioDefaults
 from transforms.count_windows import CountResults, CountWindows, StatsConfig
@@ -129,6 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         line = parse_command_line(argv, "python -m pipelines.streaming", "Runs live sessions from Kafka to Kafka.")
         config = load_config(line.config, line.overrides, StreamingConfig)
+        check_job_server_flags(line.beam_flags)
         options = streaming_options(line.beam_flags)
         infer = make_inference(config)
         list_partitions(config.kafka, config.topics())
@@ -140,24 +144,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if is_local(options):
         answer_progress_briefly()
+    else:
+        warn_without_checkpoints(line.beam_flags)
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config, infer)
     try:
         result = pipeline.run()
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, grpc.RpcError) as error:
         _logger.error("the runner could not be started (deploy/prism.sh builds Beam's local one): %s", error)
         return 1
     stop = _Stop(result)
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, stop)
+    if works_elsewhere(options):
+        leave_on_signals()
+    else:
+        signal.signal(signal.SIGINT, stop)
+        signal.signal(signal.SIGTERM, stop)
     try:
-        result.wait_until_finish()
-    except RuntimeError as error:
-        if not stop.asked:
-            _logger.error("the job has failed: %s", error)
-            return 1
+        return _wait(result, stop)
     finally:
         del engine
+
+
+def _wait(result: PipelineResult, stop: "_Stop") -> int:
+    """Waits until the job has ended, or is left alone; gives the exit code."""
+    try:
+        result.wait_until_finish()
+    except KeyboardInterrupt:
+        _logger.info("the job goes on without this process; docs/operations.md says how it is stopped with a savepoint")
+    except grpc.RpcError as error:
+        _logger.error("the job server is gone, the job may go on without it: %s", error)
+        return 1
+    except RuntimeError as error:
+        if not stop.asked and result.state != PipelineState.CANCELLED:
+            _logger.error("the job has failed: %s", error)
+            return 1
+        _logger.info("the job has been stopped")
     return 0
 
 

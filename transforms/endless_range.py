@@ -12,21 +12,28 @@ NOTHING_LOST = -1
 """The place before which nothing has been lost."""
 
 
+BEGINNING_OF_TIME = 0
+"""The stream time of what has not been read yet."""
+
+
 class EndlessRange(OffsetRange):
     """All offsets from `start` on.
 
-    lost_before: where reading has gone on after the newest records that were lost; it stays with what is left to read,
-    through checkpoints and restarts.
+    What is known of the partition up to there stays with what is left to read, through checkpoints and restarts:
+    lost_before: where reading has gone on after the newest records that were lost; time_ms: its stream time.
     """
 
-    def __init__(self, start: int, stop: int = NO_END, lost_before: int = NOTHING_LOST) -> None:
+    def __init__(
+        self, start: int, stop: int = NO_END, lost_before: int = NOTHING_LOST, time_ms: int = BEGINNING_OF_TIME
+    ) -> None:
         super().__init__(start, stop)
         self.lost_before = lost_before
+        self.time_ms = time_ms
 
     def split_at(self, split_pos: int) -> tuple["EndlessRange", "EndlessRange"]:
         """Gives what is before a place, and the rest."""
-        before = EndlessRange(self.start, split_pos, self.lost_before)
-        return before, EndlessRange(split_pos, self.stop, self.lost_before)
+        known = self.lost_before, self.time_ms
+        return EndlessRange(self.start, split_pos, *known), EndlessRange(split_pos, self.stop, *known)
 
 
 class EndlessRangeTracker(OffsetRestrictionTracker):

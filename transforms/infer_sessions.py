@@ -27,8 +27,8 @@ from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import COUNTS, Turn, count_turn
 from transforms.stream_records import Chunk, EnhancedChunk, SpokenUtterance
 from transforms.transcribe_utterances import TranscribeUtterances

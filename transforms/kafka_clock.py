@@ -36,14 +36,23 @@ class PartitionClock:
         self._seen_ms = 0
         self._idle_since_ms: int | None = None
 
-    def begin_round(self, watermark_ms: int | None) -> None:
-        """Begins a round of reading; `watermark_ms` is where the last one, perhaps in another process, has left it.
+    def restart(self) -> None:
+        """Forgets the time that has been reached: records are read again, and the runner knows since when."""
+        self._seen_ms = 0
+        self._idle_since_ms = None
+
+    @property
+    def time_ms(self) -> int:
+        """The stream time that has been reached."""
+        return self._seen_ms
+
+    def begin_round(self, time_ms: int) -> None:
+        """Begins a round of reading; `time_ms` is where the last one, perhaps in another process, has left it.
 
         Time steps on by 1 ms, so the records of two rounds never share a time and cannot be mixed up by a runner that
         sorts by it; within a round runners keep the order of equal times.
         """
-        resumed_ms = 0 if watermark_ms is None else watermark_ms + self._allowed_disorder_ms
-        self._seen_ms = max(self._seen_ms + 1, resumed_ms)
+        self._seen_ms = max(self._seen_ms, time_ms) + 1
 
     def stamp(self, event_ms: int) -> int:
         """Gives the stream time of the next record."""

@@ -2,13 +2,14 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import OffsetOutOfRangeError
+from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
 from transforms.endless_range import NOTHING_LOST
@@ -17,6 +18,10 @@ from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition
 
 _logger = logging.getLogger(__name__)
+
+# How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
+_ASK_S = 1.0
+_ANSWER_MS = 1_000
 
 
 class PartitionReader:
@@ -30,7 +35,9 @@ class PartitionReader:
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
         self._next_offset: int | None = None
+        self._handed_on_offset = 0
         self._committed_offset: int | None = None
+        self._end_known_s = -_ASK_S
         self._consumer = KafkaConsumer(
             bootstrap_servers=config.bootstrap_servers,
             group_id=config.group_id or None,
@@ -46,7 +53,14 @@ class PartitionReader:
         _logger.info("reading %s[%d] of %s", partition.topic, partition.partition, config.bootstrap_servers)
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept."""
+        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept.
+
+        An offset before that is read again after a failure. Its time begins again as well: with the time reached
+        before, sessions would seem idle whose next chunk is among what is read again.
+        """
+        if offset < self._handed_on_offset:
+            self.clock.restart()
+        self._handed_on_offset = offset
         if offset != self._next_offset:
             self._consumer.seek(self._tp, offset)
             self._next_offset = offset
@@ -67,7 +81,7 @@ class PartitionReader:
 
     def claimed(self, offset: int) -> None:
         """Takes note that the record at `offset` has been handed on."""
-        self._next_offset = offset + 1
+        self._next_offset = self._handed_on_offset = offset + 1
 
     def forget_place(self) -> None:
         """Takes note that records have been polled but not handed on."""
@@ -82,6 +96,23 @@ class PartitionReader:
         """Gives how many records the broker had behind this one at the last fetch."""
         end: int | None = self._consumer.highwater(self._tp)
         return 0 if end is None else max(0, end - offset - 1)
+
+    def is_at_end(self) -> bool:
+        """Says whether there is nothing more to read, and the broker was there to say so: now or a moment ago.
+
+        What has been read of a partition whose broker is away may well lag behind what its senders have to say.
+        """
+        if not self.caught_up():
+            return False
+        now_s = time.monotonic()
+        if now_s - self._end_known_s >= _ASK_S:
+            try:
+                end: int = self._consumer.end_offsets([self._tp], timeout_ms=_ANSWER_MS)[self._tp]
+            except KafkaError:
+                return False
+            self._end_known_s = now_s
+            return bool(self._consumer.position(self._tp) >= end)
+        return True
 
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""

@@ -114,7 +114,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             reader.seek(restriction.start)
             reader.lost_before = restriction.lost_before
             last: Timestamp | None = watermark.current_watermark()
-            reader.clock.begin_round(None if last is None else last.micros // 1000)
+            reader.clock.begin_round(restriction.time_ms)
             count = 0
             for record in self._records_of_round(reader):
                 if not tracker.try_claim(record.offset):
@@ -123,10 +123,10 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 reader.claimed(record.offset)
                 yield self._stamped(record, reader)
                 count += 1
-            restriction.lost_before = reader.lost_before
             self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
-            watermark_ms = reader.clock.end_round(now_ms, count > 0, reader.caught_up())
+            watermark_ms = reader.clock.end_round(now_ms, count > 0, not count and reader.is_at_end())
+            restriction.lost_before, restriction.time_ms = reader.lost_before, reader.clock.time_ms
             joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
             joint = Timestamp(micros=joint_ms * 1000)
             watermark.set_watermark(joint if last is None else max(last, joint))

@@ -8,15 +8,16 @@ reasons:
     length          SessionConfig.max_session_ms of audio or of stream time; what follows is a new session
     restart         the sender began again at sequence 0
     lost            records were deleted unread before a chunk without a number; what follows is a new session
-    state           its memory cannot be read any more (other models, another version); the next chunk opens it anew
+    state           its memory cannot be read any more (other models, another version); the newest partial is made its
+                    utterance's final, and the next chunk opens it anew, with what waits behind it
 """
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
@@ -31,37 +32,13 @@ from transforms.session_settings import Wishes, start_as_asked, start_with
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
-from transforms.timing import Moments, clock_ms
+from transforms.timing import Moments
 
 _logger = logging.getLogger(__name__)
 
 
-class SessionLogic:
-    """Takes sessions on, some chunks at a time. Holds no session: their memory comes in and goes out as bytes."""
-
-    def __init__(
-        self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig, clock: Callable[[], int] = clock_ms
-    ) -> None:
-        """clock: Unix ms; only the timing of results comes from it."""
-        self._play = partial(_Play, engine, session, output, clock)
-
-    def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
-        """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
-
-        What is said does not depend on how many chunks come at once; one call of the engine hears them all.
-        """
-        return self._play(chunks[0].session, data).advance(chunks)
-
-    def expire(self, data: bytes, session: str, now_ms: int) -> Turn:
-        """Does what is due at the stream time `now_ms`: gives up a gap, ends a session, forgets a tombstone.
-
-        Where nothing is due (runners can fire early, and a chunk may have moved the deadline) only the timer changes.
-        """
-        return self._play(session, data).expire(now_ms)
-
-
-class _Play:
-    """One call of SessionLogic: the session at hand, and what there is to say about it.
+class Play:
+    """One call of SessionLogic (session_logic.py): the session at hand, and what there is to say about it.
 
     Its book is None where nothing is known of its key; its engine state is thawed when it is needed. Samples that have
     been taken in wait until something must be said, so that the engine is called once for all of them.
@@ -136,6 +113,7 @@ class _Play:
                 self._state = self._engine.thaw(book.engine)
             except StateError as error:
                 self._refuse_state(error)
+                self._voice.end_unread(book)
                 self._entomb(book, "state")
                 return None
         return book
@@ -166,7 +144,8 @@ class _Play:
             return
         order: Order | None = Order()
         wishes = Wishes()
-        if tombstone is not None and not tombstone.begins_anew(chunk):
+        goes_on = tombstone is not None and not tombstone.begins_anew(chunk)
+        if tombstone is not None and goes_on:
             order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
         if order is None:
             return
@@ -180,11 +159,17 @@ class _Play:
         self._book.wishes = wishes
         if tombstone is not None:
             self._book.timer_ms = tombstone.timer_ms
+            self._book.split_frame = tombstone.split_frame if goes_on else b""
         self._take(self._book, chunk)
 
     def _order_after(self, tombstone: SessionBook, chunk: Chunk) -> Order | None:
         """Gives the order of a session that goes on where an ended one stopped; None if the chunk belongs to that."""
+        if tombstone.ended == "state":
+            # Nothing has happened to its chunks: the order is as it was, and what waits in it goes on waiting.
+            return replace(tombstone.order, missing=0, duplicates=0)
         verdict = tombstone.order.take(chunk)
+        if verdict is not Verdict.NEXT:
+            self._cut_off(tombstone)
         tombstone.order.waiting = []
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
@@ -302,12 +287,14 @@ class _Play:
 
     def _entomb(self, book: SessionBook, reason: str) -> None:
         """Says that a session has ended, and turns its book into a tombstone."""
-        self._cut_off(book)
+        if reason not in ("length", "state"):
+            self._cut_off(book)
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
         book.engine, book.moments = b"", Moments()
-        book.order.waiting = []
+        if reason != "state":
+            book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
         self._state = None
 

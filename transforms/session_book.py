@@ -4,6 +4,7 @@ import msgspec
 
 from model_runtime.errors import StateError
 from transforms.milliseconds import samples_to_ms
+from transforms.open_utterance import OpenUtterance
 from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
@@ -27,7 +28,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     clocked: captured_ms is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
     deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer
     that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose
-    others are yet to come; wishes: what its sender has asked for and was granted.
+    others are yet to come; wishes: what its sender has asked for and was granted; open_utterance: what the engine's
+    state would say next, should that not be readable then. New fields go to the end: older books are read without them.
     """
 
     version: int = _VERSION
@@ -52,6 +54,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     split_frame: bytes = b""
     wishes: Wishes = Wishes()
     engine: bytes = b""
+    open_utterance: OpenUtterance | None = None
 
     def heard(self, session: str, now_ms: int = 0) -> Heard:
         """Gives what this session's results say about it; now_ms: the clock when work on them began."""

@@ -6,6 +6,7 @@ from model_runtime.decode import encode_linear16
 from model_runtime.engine import SpeechEngine
 from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
 from transforms.milliseconds import samples_to_ms
+from transforms.open_utterance import follow
 from transforms.result import Heard, Result, event_to_result, session_end
 from transforms.session_book import SessionBook
 from transforms.session_config import OutputConfig
@@ -40,6 +41,7 @@ class Voice:
         heard, made_by = book.heard(self._session, self._now_ms), self._engine.made_by()
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
+            book.open_utterance = follow(book.open_utterance, event, made_by)
             match event:
                 case UtteranceAudio():
                     self.audio += event.pcm
@@ -55,6 +57,17 @@ class Voice:
             result = event_to_result(event, heard, made_by)
             if result is not None:
                 self.results.append(result)
+
+    def end_unread(self, book: SessionBook) -> None:
+        """Ends the utterance under way, if one is, without the engine's state, which cannot be read."""
+        open_, heard = book.open_utterance, book.heard(self._session)
+        book.open_utterance = None
+        if open_ is None:
+            return
+        if self._engine.defers and open_.audio_bytes:
+            self._hand_on(open_.to_transcribe(book.sample_rate_hz, self._engine.sample_rate_hz), heard)
+        wanted = ["final"] + ["speech_end"] * self._output.segments
+        self.results += [result for result in open_.last_words(heard) if result.type in wanted]
 
     def end(self, book: SessionBook, reason: str) -> None:
         """Says that the session has ended, and why."""
@@ -98,6 +111,15 @@ class Voice:
     def _send(self, book: SessionBook, start: int, payload: bytes, end_of_stream: bool = False) -> None:
         event_ms = book.first_event_ms + samples_to_ms(start, book.sample_rate_hz)
         self.enhanced.append(
-            EnhancedChunk(self._session, book.enhanced_chunks, book.sample_rate_hz, end_of_stream, payload, event_ms)
+            EnhancedChunk(
+                self._session,
+                book.enhanced_chunks,
+                book.sample_rate_hz,
+                end_of_stream,
+                payload,
+                event_ms,
+                book.incarnation,
+                start,
+            )
         )
         book.enhanced_chunks += 1

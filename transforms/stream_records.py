@@ -69,7 +69,11 @@ class Chunk(NamedTuple):
 
 
 class EnhancedChunk(NamedTuple):
-    """A piece of a session's clean audio: mono LINEAR16; sequence counts from 0; the last one may be empty."""
+    """A piece of a session's clean audio: mono LINEAR16; sequence counts from 0; the last one may be empty.
+
+    start_samples: where it stands in the session, whose incarnation tells it from others of its key. A replay may cut
+    the audio at other places, but what stands at one position is always the same.
+    """
 
     session: str
     sequence: int
@@ -77,6 +81,8 @@ class EnhancedChunk(NamedTuple):
     end_of_stream: bool
     payload: bytes
     event_ms: int
+    incarnation: int
+    start_samples: int
 
 
 class SpokenUtterance(NamedTuple):

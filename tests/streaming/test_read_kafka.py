@@ -56,6 +56,10 @@ class Rounds:
             records += self.read()
         return records
 
+    def place(self) -> tuple[EndlessRange, ManualWatermarkEstimator]:
+        """What a checkpoint holds."""
+        return self.restriction, ManualWatermarkEstimator(self.watermark.current_watermark())
+
 
 @pytest.fixture
 def rounds(make_config: Callable[..., KafkaConfig]) -> Iterator[Callable[..., Rounds]]:
@@ -78,6 +82,19 @@ def send(config: KafkaConfig, count: int, partition: int = 0, first_ms: int = FI
         )
     with_settings.flush()
     with_settings.close()
+
+
+def test_what_is_read_again_after_a_failure_has_the_times_that_it_had_before(rounds: Callable[..., Rounds]) -> None:
+    reading = rounds(max_round_records=10)
+    send(reading.config, 40)
+    reading.read_until(lambda records: len(records) >= 10)
+    checkpoint = reading.place()
+    first = reading.read_until(lambda records: len(records) >= 15)
+    watermark_ms = reading.watermark_ms()
+    reading.restriction, reading.watermark = checkpoint
+    again = reading.read_until(lambda records: len(records) >= 1)
+    assert again == first[: len(again)]
+    assert reading.watermark_ms() == again[-1].stream_ms - reading.config.allowed_disorder_ms < watermark_ms
 
 
 def test_records_come_once_and_in_order_over_rounds_of_bounded_size(rounds: Callable[..., Rounds]) -> None:

@@ -48,7 +48,7 @@ def test_where_capture_is_not_known_there_is_no_latency(captured_ms: int | None)
 
 
 def test_clean_audio_has_the_headers_of_audio() -> None:
-    output = enhanced_output(EnhancedChunk("s", 4, 48_000, True, b"\x01\x02", 77), "clean")
+    output = enhanced_output(EnhancedChunk("s", 4, 48_000, True, b"\x01\x02", 77, 500, 9_600), "clean")
     assert output[:3] == ("clean", b"s", b"\x01\x02")
     assert output.timestamp_ms == 77
     assert output.headers == [
@@ -57,6 +57,8 @@ def test_clean_audio_has_the_headers_of_audio() -> None:
         ("channels", b"1"),
         ("sequence", b"4"),
         ("end_of_stream", b"1"),
+        ("incarnation", b"500"),
+        ("start_sample", b"9600"),
     ]
 
 

@@ -16,8 +16,8 @@ from model_runtime import Audio, Final, Partial, RouteConfig, SpeechEngine
 from model_runtime.decode import decode_file
 from transforms.infer_sessions import UTTERANCES, InferSessions
 from transforms.result import RESULTS
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 ROOT = Path(__file__).resolve().parents[2]
