@@ -132,6 +132,24 @@ def test_a_key_is_remembered_for_the_time_of_its_tombstone_and_then_forgotten(
         check(chunks, said, pieces=2, ends=2, refused=[501])
 
 
+def test_a_gap_is_given_up_and_the_longest_session_ended_at_their_times_by_timers_alone(
+    make_chunk: Callable[..., Chunk], noise: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    session = SessionConfig(idle_timeout_ms=60_000, tombstone_ms=60_000, reorder_ms=1_000, max_session_ms=20_000)
+    part = noise[:1600]
+    pipeline = streaming_pipeline()
+    events = pipeline | stream([make_chunk(0, part), make_chunk(2, part)], until_ms=1_200_000)
+    chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
+    said = chunks | InferSessions("streaming", RouteConfig(), session, OutputConfig(enhanced=False))
+    timed = said[RESULTS] | beam.Map(
+        lambda result, time=beam.DoFn.TimestampParam: (time.micros // 1000, result.text or result.reason)
+    )
+    heard = np.concatenate([part, np.zeros(1600, np.float32), part])
+    ended = [(1_020_000, final_of(heard)), (1_020_000, "length")]
+    assert_that(timed, equal_to([(1_000_000, "1"), (1_001_200, "2"), (1_001_200, "3"), *ended]))
+    assert memory_of(pipeline) == Memory(1, 0, 0)
+
+
 class Memory(NamedTuple):
     """What the runner keeps of the sessions' keys when a pipeline is over."""
 
