@@ -3,44 +3,32 @@
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from model_runtime.assembly import Assembly, assemble
 from model_runtime.audio import Audio, check_samples
 from model_runtime.calls import CallTally, Steps, drive, drive_in_lock_step
-from model_runtime.continuous_listener import ContinuousListenerState
 from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
-from model_runtime.errors import SpeechError
+from model_runtime.endpoint import EndpointRules
+from model_runtime.errors import ConfigError, SpeechError, check_within
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Utterance
-from model_runtime.resample import Resampler, ResamplerState
-from model_runtime.spectral import DenoiseState
-from model_runtime.utterance_recognizer import UtteranceRecognizer
-from model_runtime.vad_listener import VadListenerState
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
+from model_runtime.resample import Resampler
+from model_runtime.session_settings import SessionSettings
+from model_runtime.session_state import SessionState
+from model_runtime.session_time import SessionTime
+from model_runtime.stream import Stream, whole_clip
+from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
 _resampler = lru_cache(maxsize=64)(Resampler)
 
-
-class SessionState(msgspec.Struct, frozen=True, array_like=True):
-    """All that a session remembers. Never changed: every step gives a new one."""
-
-    sample_rate_hz: int
-    received_samples: int = 0
-    # Enhanced samples given out so far.
-    enhanced_samples: int = 0
-    finished: bool = False
-    # Only where the session's rate is not that of the models.
-    resampler: ResamplerState | None = None
-    enhanced_resampler: ResamplerState | None = None
-    denoise: DenoiseState | None = None
-    vad: VadListenerState | None = None
-    continuous: ContinuousListenerState | None = None
+Owed = TypeVar("Owed", Partial, Final)
 
 
 class SpeechEngine:
@@ -61,10 +49,13 @@ class SpeechEngine:
         self._emit_enhanced = recipe.denoise is not None and recipe.denoise.emit
         self._vad_original = recipe.vad is not None and recipe.vad.hears == "original"
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
+        self._longest_utterance_ms = assembly.longest_utterance_ms
         self._codec = StateCodec(SessionState, assembly.fingerprint)
 
     @classmethod
-    def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False) -> "SpeechEngine":
+    def load(
+        cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False, agree: bool = True
+    ) -> "SpeechEngine":
         """Loads and warms up every model of a recipe.
 
         Args:
@@ -72,21 +63,34 @@ class SpeechEngine:
             route: devices in order of preference, and what to do when one cannot be had; the CPU by default.
             defer: a recogniser that runs when an utterance has ended, behind a vad, is left to `transcribe`: events
                 then hold UtteranceAudio on the way and an Utterance in place of each Final.
+            agree: False leaves out the partials of such a recogniser (`asr.agreement_interval_ms`), which cost a
+                decoding each; the Finals are the same.
 
         Raises:
             ConfigError, ModelError, DeviceError: with path and reason.
         """
         loaded = load_recipe(recipe)
-        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer))
+        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer, agree))
         engine._warm_up()
         return engine
 
-    def start(self, sample_rate_hz: int | None = None) -> SessionState:
+    def start(
+        self,
+        sample_rate_hz: int | None = None,
+        settings: SessionSettings = SessionSettings(),  # noqa: B008  (frozen)
+    ) -> SessionState:
         """Gives the state of a new session whose audio has this rate (the models' own by default).
+
+        Args:
+            settings: what this session wants otherwise than the recipe has it; its state remembers that.
 
         Raises:
             AudioError: the rate is out of bounds.
+            ConfigError: a setting is out of bounds.
         """
+        rules = interval = None
+        if settings != SessionSettings():
+            rules, interval = self._rules(settings), self._interval(settings)
         rate_hz = sample_rate_hz or self.sample_rate_hz
         resampled = rate_hz != self.sample_rate_hz
         return SessionState(
@@ -94,8 +98,8 @@ class SpeechEngine:
             resampler=self._to_models(rate_hz).initial_state() if resampled else None,
             enhanced_resampler=self._from_models(rate_hz).initial_state() if resampled and self._denoiser else None,
             denoise=self._denoiser.start() if self._denoiser else None,
-            vad=self._vad.start() if self._vad else None,
-            continuous=self._continuous.start() if self._continuous else None,
+            vad=self._vad.start(rules, interval) if self._vad else None,
+            continuous=self._continuous.start(rules, interval) if self._continuous else None,
         )
 
     def step(self, state: SessionState, samples: np.ndarray) -> tuple[SessionState, list[Event]]:
@@ -124,8 +128,19 @@ class SpeechEngine:
             batch_size: rows in one call of a model, at most.
             tally: counts the calls.
         """
-        sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
-        return drive_in_lock_step(sessions, batch_size, tally)
+        events: list[list[Event]] = [[] for _ in clips]
+        streams = [whole_clip(clip, self.sample_rate_hz, said.extend) for clip, said in zip(clips, events, strict=True)]
+        self.run_streams(streams, batch_size, tally)
+        return events
+
+    def run_streams(self, streams: Sequence[Stream], batch_size: int = 16, tally: CallTally | None = None) -> None:
+        """Hears recordings of any length side by side, in batches as `run`, and holds no more than a block of each.
+
+        Args:
+            streams: up to three times `batch_size` of them are read at a time.
+            batch_size, tally: as for `run`.
+        """
+        drive_in_lock_step([partial(self._whole, stream) for stream in streams], batch_size, tally)
 
     def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:
         """Gives the Finals that a deferring engine owes, in order.
@@ -137,16 +152,24 @@ class SpeechEngine:
         Raises:
             SpeechError: this recipe's recogniser does not wait for the end of utterances.
         """
-        recognizer = self._recognizer
-        if not isinstance(recognizer, UtteranceRecognizer):
-            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        recognizer = self._whole_recognizer()
         steps = [partial(recognizer.transcribe, utterance, pcm) for utterance, pcm in utterances]
         finals = drive_in_lock_step(steps, batch_size)
-        spans = [self._span(final, utt.sample_rate_hz) for final, (utt, _) in zip(finals, utterances, strict=True)]
-        return [
-            final._replace(start_samples=start, end_samples=end)
-            for final, (start, end) in zip(finals, spans, strict=True)
-        ]
+        return [self._owed(final, utterance) for final, (utterance, _) in zip(finals, utterances, strict=True)]
+
+    def transcribe_so_far(self, utterance: Utterance, pcm: bytes, before: str | None = None) -> SoFar:
+        """Gives a Partial that a deferring engine owes, the same whatever others have been asked for.
+
+        Args:
+            utterance: one that is not over.
+            pcm: the audio of its UtteranceAudio until then, joined.
+            before: `decoded` of the revision before this one, which spares a decoding.
+
+        Raises:
+            SpeechError: this recipe's recogniser does not wait for the end of utterances.
+        """
+        so_far = drive(self._whole_recognizer().transcribe_so_far(utterance, pcm, before))
+        return so_far._replace(partial=self._owed(so_far.partial, utterance))
 
     def freeze(self, state: SessionState) -> bytes:
         """Gives a session's state as small, versioned, checksummed bytes."""
@@ -169,7 +192,8 @@ class SpeechEngine:
     def made_by(self) -> MadeBy:
         """Gives which models and devices make this engine's results now, with the reason of every fall-back."""
         names, devices = [], []
-        for stage, card, graphs in self._models:
+        for stage, card, graphs_by_role in self._models:
+            graphs = graphs_by_role.values()
             names.append(f"{card.name}:{card.version}:{'+'.join(dict.fromkeys(graph.variant for graph in graphs))}")
             places = [graph.device + (f"({graph.reason})" if graph.reason else "") for graph in graphs]
             devices.append((stage, "/".join(dict.fromkeys(places))))
@@ -177,6 +201,18 @@ class SpeechEngine:
         same = len(distinct) == 1 and "(" not in devices[0][1]
         device = devices[0][1] if same else ",".join(f"{stage}={device}" for stage, device in devices)
         return MadeBy("+".join(names), device)
+
+    def _whole_recognizer(self) -> UtteranceRecognizer:
+        if not isinstance(self._recognizer, UtteranceRecognizer):
+            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        return self._recognizer
+
+    def _owed(self, event: Owed, utterance: Utterance) -> Owed:
+        """Moves what was said of an utterance into its session's samples."""
+        time = SessionTime(self.sample_rate_hz, utterance.sample_rate_hz)
+        return event._replace(
+            start_samples=time.position(event.start_samples), end_samples=time.position(event.end_samples)
+        )
 
     def _warm_up(self) -> None:
         """Runs half a second of silence through every model, so the first session finds memory and caches ready."""
@@ -189,20 +225,32 @@ class SpeechEngine:
             if isinstance(end, Utterance):
                 self.transcribe([(end, encode_linear16(silence))])
 
+    def _rules(self, settings: SessionSettings) -> EndpointRules:
+        try:
+            endpoint = settings.endpoint(self.recipe.endpoint)
+            # A recogniser may take less than a recipe may say.
+            check_within("max_utterance_ms", endpoint.max_utterance_ms, 1_000, self._longest_utterance_ms)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return EndpointRules.of(endpoint, self.sample_rate_hz)
+
+    def _interval(self, settings: SessionSettings) -> int | None:
+        interval_ms = settings.partial_interval_ms
+        return None if interval_ms is None else interval_ms * self.sample_rate_hz // 1000
+
     def _to_models(self, rate_hz: int) -> Resampler:
         return _resampler(rate_hz, self.sample_rate_hz)
 
     def _from_models(self, rate_hz: int) -> Resampler:
         return _resampler(self.sample_rate_hz, rate_hz)
 
-    def _clip(self, clip: Audio | np.ndarray) -> Audio:
-        samples, rate_hz = clip if isinstance(clip, Audio) else (clip, self.sample_rate_hz)
-        return Audio(check_samples(samples), rate_hz)
-
-    def _whole(self, clip: Audio) -> Steps[list[Event]]:
-        state, events = yield from self._step(self.start(clip.sample_rate_hz), clip.samples)
+    def _whole(self, stream: Stream) -> Steps[None]:
+        state = self.start(stream.sample_rate_hz)
+        for samples in stream.blocks:
+            state, events = yield from self._step(state, check_samples(samples))
+            stream.take(events)
         _, tail = yield from self._finish(state)
-        return events + tail
+        stream.take(tail)
 
     def _step(self, state: SessionState, samples: np.ndarray) -> Steps[tuple[SessionState, list[Event]]]:
         if state.finished:
@@ -276,26 +324,7 @@ class SpeechEngine:
         return replace(state, enhanced_samples=state.enhanced_samples + len(clean))
 
     def _in_session_time(self, state: SessionState, events: list[Event]) -> list[Event]:
-        """Turns positions in the models' samples into those of the session's own rate."""
         if state.resampler is None:
             return events
-        return [self._converted(event, state.sample_rate_hz) for event in events]
-
-    def _converted(self, event: Event, rate_hz: int) -> Event:
-        match event:
-            case SpeechBegin():
-                return event._replace(start_samples=self._position(event.start_samples, rate_hz))
-            case SpeechEnd() | Partial() | Final():
-                start, end = self._span(event, rate_hz)
-                return event._replace(start_samples=start, end_samples=end)
-            case Utterance():
-                return event._replace(sample_rate_hz=rate_hz)
-        return event
-
-    def _span(self, event: SpeechEnd | Partial | Final, rate_hz: int) -> tuple[int, int]:
-        """Gives where an event begins and ends in the session's samples."""
-        return self._position(event.start_samples, rate_hz), self._position(event.end_samples, rate_hz)
-
-    def _position(self, position: int, rate_hz: int) -> int:
-        """The session's sample at or before a position in the models' samples: exact, so nothing drifts."""
-        return position * rate_hz // self.sample_rate_hz
+        time = SessionTime(self.sample_rate_hz, state.sample_rate_hz)
+        return [time.of(event) for event in events]

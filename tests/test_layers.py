@@ -13,8 +13,8 @@ ALLOWED = {
     "model_runtime": set(),
     "service": {"model_runtime", "kafka"},
     "transforms": {"model_runtime", "service", "apache_beam", "kafka"},
-    # grpc: what Beam's job servers and worker pools speak.
-    "pipelines": {"model_runtime", "service", "transforms", "apache_beam", "kafka", "grpc"},
+    # grpc: Beam's portable runners are spoken to by it.
+    "pipelines": {"model_runtime", "service", "transforms", "apache_beam", "grpc", "kafka"},
 }
 LAYERED = OURS | {"apache_beam", "kafka", "grpc", "tensorflow"}
 

@@ -20,7 +20,7 @@ DEFAULTS = AudioDefaults(encoding="MULAW", sample_rate_hz=8_000, channels=2)
 
 
 def record(key: bytes | None, value: bytes | None, headers: list[Header], offset: int = 0) -> KafkaRecord:
-    return KafkaRecord("audio", 0, offset, key, value, headers, 1_000, False, 2_000)
+    return KafkaRecord("audio", 0, offset, key, value, headers, 1_000, False, 2_000, 1_500, 7)
 
 
 def test_headers_describe_a_chunk() -> None:
@@ -29,6 +29,11 @@ def test_headers_describe_a_chunk() -> None:
     chunk = decode_record(record(b"s", b"xy", headers), DEFAULTS)
     assert chunk[:7] == ("s", 7, "LINEAR16", 48_000, 1, True, b"xy")
     assert (chunk.event_ms, chunk.stream_ms, chunk.headers) == (1_000, 2_000, headers)
+
+
+def test_what_is_known_of_the_partition_goes_with_the_chunk() -> None:
+    chunk = decode_record(record(b"s", b"xy", [])._replace(lost_before=7), DEFAULTS)
+    assert chunk.lost_before == 7
 
 
 def test_missing_null_and_empty_headers_take_the_defaults() -> None:

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transforms.result import Gap, Result
-from transforms.session import SessionLogic
 from transforms.session_book import decode_book
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 CONFIG = SessionConfig(idle_timeout_ms=5_000, reorder_chunks=4, reorder_ms=1_000, max_fill_ms=500)
@@ -89,7 +89,7 @@ def test_a_gap_is_waited_for_while_fewer_chunks_than_may_wait_have_come(
 ) -> None:
     heard = play(logic, [[*chunks[:3], *chunks[4:8]]])
     assert [result.text for result in heard.results] == ["1", "2", "3"]
-    assert heard.counts == {"sessions_opened": 1, "chunks": 3, "chunks_early": 4}
+    assert heard.counts == {"sessions_opened": 1, "chunks": 3, "chunks_early": 4, "audio_us": 300_000}
 
 
 def test_a_gap_that_does_not_close_is_filled_with_silence_and_reported_with_its_place(
