@@ -126,7 +126,7 @@ def test_accurate_answer_has_every_word_once_in_order_and_in_its_time(
     ]
     assert row["pred_text"] == " ".join(text for text, _ in expected)
     middles = np.array([(start + end) // 2 for _, start, end in _words(row)])
-    assert np.abs(middles - np.array([middle for _, middle in expected])).max() <= 300
+    assert np.abs(middles - np.array([middle for _, middle in expected])).max() <= 500
     assert row["duration"] == round(len(talk) / RATE_HZ, 6)
     assert soundfile.info(tmp_path / "out" / row["enhanced_filepath"]).frames == len(talk)
     record = read_record(tmp_path / "out")
