@@ -30,6 +30,12 @@ class StandInState(msgspec.Struct, frozen=True, array_like=True):
     sample_rate_hz: int
     samples: int = 0
     checksum: int = 0
+    # How many samples had come when the denoise stage was switched off or on.
+    switches: tuple[int, ...] = ()
+
+    def with_denoise(self, on: bool) -> "StandInState":
+        return msgspec.structs.replace(self, switches=(*self.switches, self.samples))
+
     settings: SessionSettings = SessionSettings()
 
 
@@ -56,7 +62,7 @@ class StandInEngine:
         for count in range(before // 1600 + 1, after // 1600 + 1):
             events.append(Partial(0, count - 1, f"{count}", 0, count * 1600))
         checksum = zlib.crc32(samples.astype("<f4").tobytes(), state.checksum)
-        return StandInState(state.sample_rate_hz, after, checksum, state.settings), events
+        return msgspec.structs.replace(state, samples=after, checksum=checksum), events
 
     def finish(self, state: StandInState) -> tuple[StandInState, list[Event]]:
         text = f"{state.samples} {state.checksum:08x}"
