@@ -48,7 +48,7 @@ class Rounds:
     def watermark_ms(self) -> int:
         return int(self.watermark.current_watermark().micros // 1000)
 
-    def read_until(self, enough: Callable[[list[KafkaRecord]], bool], timeout_s: float = 30) -> list[KafkaRecord]:
+    def read_until(self, enough: Callable[[list[KafkaRecord]], bool], timeout_s: float = 120) -> list[KafkaRecord]:
         records: list[KafkaRecord] = []
         end = time.monotonic() + timeout_s
         while not enough(records):
