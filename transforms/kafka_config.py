@@ -47,6 +47,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
     # Most records in a round; bounds the work of a bundle when the job is catching up.
     max_round_records: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500
+    # Most records of a partition that have been read and not yet heard: with more, reading waits, and the broker keeps
+    # the rest. Bounds the memory of a job that cannot keep up; up to twice as many can wait for a moment.
+    max_waiting_records: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] = 10_000
     # How far records may be behind the newest one of their partition, in ms, before the watermark has passed them.
     allowed_disorder_ms: Annotated[int, msgspec.Meta(ge=0, le=3_600_000)] = 2_000
     # After so many ms without a record, a partition that has been read to its end lets the watermark follow the clock.

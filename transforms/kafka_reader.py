@@ -22,6 +22,8 @@ _logger = logging.getLogger(__name__)
 # How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
 _ASK_S = 1.0
 _ANSWER_MS = 1_000
+# A partition's share of a fetch: two full rounds of 100 ms chunks, so that catching up asks the broker less often.
+_FETCH_BYTES = 4 << 20
 
 
 class PartitionReader:
@@ -34,7 +36,7 @@ class PartitionReader:
         self._lost = 0
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
-        self._next_offset: int | None = None
+        self.next_offset: int | None = None
         self._handed_on_offset = 0
         self._committed_offset: int | None = None
         self._end_known_s = -_ASK_S
@@ -46,6 +48,7 @@ class PartitionReader:
             auto_offset_reset="none",
             isolation_level="read_committed",
             allow_auto_create_topics=False,
+            max_partition_fetch_bytes=_FETCH_BYTES,
             # Records of a round are decoded by the thread that has asked for them; metrics cost more than they tell.
             metrics_enabled=False,
         )
@@ -61,9 +64,9 @@ class PartitionReader:
         if offset < self._handed_on_offset:
             self.clock.restart()
         self._handed_on_offset = offset
-        if offset != self._next_offset:
+        if offset != self.next_offset:
             self._consumer.seek(self._tp, offset)
-            self._next_offset = offset
+            self.next_offset = offset
 
     def poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
         """Gives the next records, or none after `timeout_ms`.
@@ -81,11 +84,11 @@ class PartitionReader:
 
     def claimed(self, offset: int) -> None:
         """Takes note that the record at `offset` has been handed on."""
-        self._next_offset = self._handed_on_offset = offset + 1
+        self.next_offset = self._handed_on_offset = offset + 1
 
     def forget_place(self) -> None:
         """Takes note that records have been polled but not handed on."""
-        self._next_offset = None
+        self.next_offset = None
 
     def caught_up(self) -> bool:
         """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
@@ -131,7 +134,7 @@ class PartitionReader:
 
     def _jump(self) -> None:
         """Goes on, after the configured policy, where records that were to be read next have been deleted."""
-        wanted, place = self._next_offset, f"{self._tp.topic}[{self._tp.partition}]"
+        wanted, place = self.next_offset, f"{self._tp.topic}[{self._tp.partition}]"
         beginning: int = self._consumer.beginning_offsets([self._tp])[self._tp]
         if wanted is None or wanted > beginning:
             raise ConfigError(

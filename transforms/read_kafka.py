@@ -29,6 +29,7 @@ from transforms.kafka_reader import (
 )
 from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
+from transforms.waiting_records import WAITING
 from transforms.watch_partitions import WatchPartitions
 
 # How long a fetch may take of what lies at the broker.
@@ -115,30 +116,36 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             reader.lost_before = restriction.lost_before
             last: Timestamp | None = watermark.current_watermark()
             reader.clock.begin_round(restriction.time_ms)
-            count = 0
-            for record in self._records_of_round(reader):
+            newest: KafkaRecord | None = None
+            for record in self._records_of_round(partition, reader):
                 if not tracker.try_claim(record.offset):
                     reader.forget_place()
                     return
                 reader.claimed(record.offset)
-                yield self._stamped(record, reader)
-                count += 1
+                newest = self._stamped(record, reader)
+                yield TimestampedValue(newest, Timestamp(micros=newest.stream_ms * 1000))
             self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
-            watermark_ms = reader.clock.end_round(now_ms, count > 0, not count and reader.is_at_end())
+            if newest is not None:
+                _measure(newest, now_ms)
+            at_end = newest is None and reader.is_at_end()
+            watermark_ms = reader.clock.end_round(now_ms, newest is not None, at_end)
             restriction.lost_before, restriction.time_ms = reader.lost_before, reader.clock.time_ms
             joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
             joint = Timestamp(micros=joint_ms * 1000)
             watermark.set_watermark(joint if last is None else max(last, joint))
             tracker.defer_remainder()
 
-    def _records_of_round(self, reader: PartitionReader) -> Iterator[ConsumerRecord]:
+    def _records_of_round(self, partition: KafkaPartition, reader: PartitionReader) -> Iterator[ConsumerRecord]:
         """Gives what there is at the end of the round; where more waits than a round may have, it ends at once.
 
         Records are handed on when the round ends, so until then they may as well lie at the broker: a fetch for each
         of them would cost more than they do.
         """
         left = self._config.max_round_records
+        most, longest_s = self._config.max_waiting_records, self._config.max_round_ms / 1000
+        if not WAITING.wait_below(partition.topic, partition.partition, reader.next_offset or 0, most, longest_s):
+            return
         if reader.caught_up():
             time.sleep(max(0.0, self._round_end_s - time.monotonic()))
             # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
@@ -158,7 +165,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     def teardown(self) -> None:
         close_readers(self._config)
 
-    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> TimestampedValue:
+    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> KafkaRecord:
         now_ms = int(time.time() * 1000)
         event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
         if substituted:
@@ -166,23 +173,27 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._records.inc()
         stream_ms = reader.clock.stamp(event_ms)
         headers = [Header(name, value) for name, value in record.headers]
-        return TimestampedValue(
-            KafkaRecord(
-                record.topic,
-                record.partition,
-                record.offset,
-                record.key,
-                record.value,
-                headers,
-                event_ms,
-                substituted,
-                stream_ms,
-                now_ms,
-                reader.behind(record.offset),
-                reader.lost_before,
-            ),
-            Timestamp(micros=stream_ms * 1000),
+        return KafkaRecord(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.key,
+            record.value,
+            headers,
+            event_ms,
+            substituted,
+            stream_ms,
+            now_ms,
+            reader.behind(record.offset),
+            reader.lost_before,
         )
+
+
+def _measure(newest: KafkaRecord, now_ms: int) -> None:
+    """Counts how far behind a partition is after a round; which one it is, is only known here."""
+    Metrics.distribution("speech.read_kafka", f"records_behind/{newest.partition}").update(newest.behind)
+    if not newest.substituted:
+        Metrics.distribution("speech.read_kafka", f"lag_ms/{newest.partition}").update(max(0, now_ms - newest.event_ms))
 
 
 class _CommittingReadPartitionFn(_ReadPartitionFn):

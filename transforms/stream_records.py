@@ -102,6 +102,25 @@ class SpokenUtterance(NamedTuple):
         return self.utterance is None or self.utterance.over
 
 
+class SessionAudio(NamedTuple):
+    """What a session's engine has heard in a turn: mono LINEAR16, silence in gaps included.
+
+    life: of session_life; start_samples: position of its first sample in the session.
+    """
+
+    life: str
+    sample_rate_hz: int
+    start_samples: int
+    pcm: bytes
+
+
+class SessionPart(NamedTuple):
+    """One thing that is kept of a session: a result, or audio."""
+
+    result: Result | None
+    audio: SessionAudio | None
+
+
 class KafkaOutput(NamedTuple):
     """One record to write; timestamp_ms None lets the producer take its clock."""
 
@@ -144,4 +163,4 @@ def refused_chunk(chunk: Chunk, stage: str, error: SpeechError) -> DeadLetter:
     )
 
 
-register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput, SpokenUtterance)
+register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput, SessionAudio, SessionPart, SpokenUtterance)
