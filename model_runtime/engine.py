@@ -192,7 +192,8 @@ class SpeechEngine:
     def made_by(self) -> MadeBy:
         """Gives which models and devices make this engine's results now, with the reason of every fall-back."""
         names, devices = [], []
-        for stage, card, graphs in self._models:
+        for stage, card, graphs_by_role in self._models:
+            graphs = graphs_by_role.values()
             names.append(f"{card.name}:{card.version}:{'+'.join(dict.fromkeys(graph.variant for graph in graphs))}")
             places = [graph.device + (f"({graph.reason})" if graph.reason else "") for graph in graphs]
             devices.append((stage, "/".join(dict.fromkeys(places))))

@@ -79,7 +79,8 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Gives the topics that must be there."""
         topics = self.kafka.topics
         asked = [topics.enhanced] * self.results.enhanced + [topics.stats] * self.stats.write
-        return [topics.audio, topics.results, topics.dead_letters, *asked]
+        awaited = [topics.audio] * (self.kafka.on_missing_topic == "fail")
+        return [*awaited, topics.results, topics.dead_letters, *asked]
 
 
 def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions | None = None) -> None:

@@ -68,6 +68,7 @@ def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
         substituted=record.substituted,
         read_ms=record.read_ms,
         behind=record.behind,
+        lost_before=record.lost_before,
     )
 
 

@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
-from transforms.kafka_clock import PartitionClock
+from transforms.endless_range import NOTHING_LOST
+from transforms.kafka_clock import JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition
 
@@ -20,6 +22,8 @@ _logger = logging.getLogger(__name__)
 # How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
 _ASK_S = 1.0
 _ANSWER_MS = 1_000
+# A partition's share of a fetch: two full rounds of 100 ms chunks, so that catching up asks the broker less often.
+_FETCH_BYTES = 4 << 20
 
 
 class PartitionReader:
@@ -27,6 +31,9 @@ class PartitionReader:
 
     def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
         self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
+        # Where reading has gone on after the newest records that were lost.
+        self.lost_before = NOTHING_LOST
+        self._lost = 0
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
         self.next_offset: int | None = None
@@ -41,6 +48,7 @@ class PartitionReader:
             auto_offset_reset="none",
             isolation_level="read_committed",
             allow_auto_create_topics=False,
+            max_partition_fetch_bytes=_FETCH_BYTES,
             # Records of a round are decoded by the thread that has asked for them; metrics cost more than they tell.
             metrics_enabled=False,
         )
@@ -115,6 +123,11 @@ class PartitionReader:
             self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
 
+    def take_lost(self) -> int:
+        """Gives how many offsets have been jumped over since this was last asked."""
+        lost, self._lost = self._lost, 0
+        return lost
+
     def close(self) -> None:
         """Closes the consumer."""
         self._consumer.close(autocommit=False, timeout_ms=2_000)
@@ -135,12 +148,20 @@ class PartitionReader:
         target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
         _logger.warning("%s; reading goes on at %d", lost, target)
         self._consumer.seek(self._tp, target)
+        self.lost_before = target
+        self._lost += target - wanted
 
 
 _stopped = threading.Event()
 _lock = threading.Lock()
 _idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
 _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
+
+
+@cache
+def joint_watermark(config: KafkaConfig) -> JointWatermark:
+    """Gives the watermark of the partitions that this process reads with a configuration."""
+    return JointWatermark(forget_after_s=60)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from functools import partial
 
 import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
-from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import RestrictionProvider
@@ -16,6 +15,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import Header
+from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -23,15 +23,14 @@ from transforms.kafka_reader import (
     borrow_reader,
     close_readers,
     durable_offset,
+    joint_watermark,
     note_durable,
     reading_stopped,
 )
-from transforms.kafka_topics import list_partitions, start_offset
+from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
 from transforms.waiting_records import WAITING
-
-# Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
-_NO_END = 2**62
+from transforms.watch_partitions import WatchPartitions
 
 # How long a fetch may take of what lies at the broker.
 _FETCH_MS = 10
@@ -43,7 +42,7 @@ class ReadFromKafka(beam.PTransform):
     """Gives the records of a topic as KafkaRecord, each with its stream time as Beam timestamp.
 
     Reading goes on where the runner's checkpoint says; a new job begins after KafkaConfig.start. Partitions that are
-    added while the job runs are not read until it starts again.
+    added while the job runs are read from their beginning.
     """
 
     def __init__(self, config: KafkaConfig, topic: str) -> None:
@@ -56,29 +55,9 @@ class ReadFromKafka(beam.PTransform):
         return (
             pbegin
             | "Topic" >> beam.Create([self._topic])
-            | "ListPartitions" >> beam.ParDo(_ListPartitionsFn(self._config))
+            | "WatchPartitions" >> WatchPartitions(self._config)
             | "ReadPartition" >> beam.ParDo(read).with_output_types(KafkaRecord)
         )
-
-
-class _ListPartitionsFn(beam.DoFn):
-    def __init__(self, config: KafkaConfig) -> None:
-        super().__init__()
-        self._config = config
-
-    def process(self, topic: str) -> Iterator[KafkaPartition]:
-        for partition in list_partitions(self._config, [topic])[topic]:
-            yield KafkaPartition(topic, partition)
-
-
-class _Tracker(OffsetRestrictionTracker):
-    """Never splits ahead of what has been read: half of an endless range begins at an offset that never comes."""
-
-    def try_split(self, fraction_of_remainder: float) -> tuple[OffsetRange, OffsetRange] | None:
-        return None if fraction_of_remainder > 0 else super().try_split(fraction_of_remainder)
-
-    def is_bounded(self) -> bool:
-        return False
 
 
 class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
@@ -92,18 +71,19 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._config = config
         self._round_end_s = 0.0
         self._records = Metrics.counter("speech.read_kafka", "records")
+        self._lost = Metrics.counter("speech.read_kafka", "records_lost")
         self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
 
-    def initial_restriction(self, element: KafkaPartition) -> OffsetRange:
-        return OffsetRange(start_offset(self._config, element.topic, element.partition), _NO_END)
+    def initial_restriction(self, element: KafkaPartition) -> EndlessRange:
+        return EndlessRange(start_offset(self._config, element))
 
-    def create_tracker(self, restriction: OffsetRange) -> _Tracker:
-        return _Tracker(restriction)
+    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
+        return EndlessRangeTracker(restriction)
 
-    def restriction_size(self, element: KafkaPartition, restriction: OffsetRange) -> float:
+    def restriction_size(self, element: KafkaPartition, restriction: EndlessRange) -> float:
         return 1.0
 
-    def truncate(self, element: KafkaPartition, restriction: OffsetRange) -> None:
+    def truncate(self, element: KafkaPartition, restriction: EndlessRange) -> None:
         """Leaves nothing to read where a job is drained; its sessions then end by their timers."""
         return None
 
@@ -125,15 +105,17 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     ) -> Iterator[TimestampedValue]:
         """Reads for the time of a round, then asks to be called again."""
         if reading_stopped():
-            # Claiming the end says that nothing is left, which sends the watermark to its end.
-            tracker.try_claim(_NO_END)
+            joint_watermark(self._config).leave(partition)
+            tracker.try_claim(NO_END)
             return
         with borrow_reader(self._config, partition) as reader:
             if self._config.group_id:
                 reader.commit(durable_offset(self._config, partition))
-            reader.seek(tracker.current_restriction().start)
+            restriction = tracker.current_restriction()
+            reader.seek(restriction.start)
+            reader.lost_before = restriction.lost_before
             last: Timestamp | None = watermark.current_watermark()
-            reader.clock.begin_round(None if last is None else last.micros // 1000)
+            reader.clock.begin_round(restriction.time_ms)
             newest: KafkaRecord | None = None
             for record in self._records_of_round(partition, reader):
                 if not tracker.try_claim(record.offset):
@@ -142,12 +124,16 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
                 reader.claimed(record.offset)
                 newest = self._stamped(record, reader)
                 yield TimestampedValue(newest, Timestamp(micros=newest.stream_ms * 1000))
+            self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
             if newest is not None:
                 _measure(newest, now_ms)
             at_end = newest is None and reader.is_at_end()
             watermark_ms = reader.clock.end_round(now_ms, newest is not None, at_end)
-            watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
+            restriction.lost_before, restriction.time_ms = reader.lost_before, reader.clock.time_ms
+            joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
+            joint = Timestamp(micros=joint_ms * 1000)
+            watermark.set_watermark(joint if last is None else max(last, joint))
             tracker.defer_remainder()
 
     def _records_of_round(self, partition: KafkaPartition, reader: PartitionReader) -> Iterator[ConsumerRecord]:
@@ -158,7 +144,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         """
         left = self._config.max_round_records
         most, longest_s = self._config.max_waiting_records, self._config.max_round_ms / 1000
-        if not WAITING.wait_below(*partition, reader.next_offset or 0, most, longest_s):
+        if not WAITING.wait_below(partition.topic, partition.partition, reader.next_offset or 0, most, longest_s):
             return
         if reader.caught_up():
             time.sleep(max(0.0, self._round_end_s - time.monotonic()))
@@ -199,6 +185,7 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             stream_ms,
             now_ms,
             reader.behind(record.offset),
+            reader.lost_before,
         )
 
 

@@ -69,12 +69,12 @@ class Heard(NamedTuple):
 class Result(NamedTuple):
     """One event of a session. `result_id` is the same on every replay: keep one row per id.
 
-    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
-    0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
-    what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
-    otherwise. stability: of a partial, None otherwise and where the recogniser does not say; event_ms: the capture time
-    of the end of what it is about (Unix ms), None outside streams; timing: of finals; shed: partials, denoise, where
-    they were left out under overload.
+    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts
+    from 0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest.
+    reason: what ended the speech (silence, length, stream) or the session (see transforms.session); empty otherwise.
+    stability: of a partial, None otherwise and where the recogniser does not say; event_ms: the capture time of the
+    end of what it is about (Unix ms), None outside streams; timing: of finals; shed: partials, denoise, where they
+    were left out under overload.
     """
 
     result_id: str

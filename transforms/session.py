@@ -7,6 +7,7 @@ reasons:
     idle            nothing came for SessionConfig.idle_timeout_ms of stream time
     length          SessionConfig.max_session_ms of audio or of stream time; what follows is a new session
     restart         the sender began again at sequence 0
+    lost            records were deleted unread before a chunk without a number; what follows is a new session
     state           its memory cannot be read any more (other models, another version); the newest partial is made its
                     utterance's final, and the next chunk opens it anew, with what waits behind it
 """
@@ -63,6 +64,8 @@ class Play:
             book = self._open_book()
             if book is not None and book.begins_anew(chunk):
                 self._close(book, "restart")
+            elif book is not None and book.order.lies_behind_loss(chunk):
+                self._close(book, "lost")
             elif book is not None:
                 # What is due at the very time of the chunk is not yet due: it came in time.
                 self._pass_time(book, chunk.stream_ms - 1)
@@ -168,7 +171,7 @@ class Play:
             self._refuse(chunk, "order", AudioError("the chunk came after its session had ended"))
             return None
         # The sender goes on after a pause, or after the longest session: what was before is not missing.
-        return Order(next_sequence=max(0, chunk.sequence), last_offset=chunk.offset - 1)
+        return Order(max(0, chunk.sequence), chunk.partition, chunk.offset - 1)
 
     def _take(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes a chunk into its open session, and after it those that have waited for it."""
