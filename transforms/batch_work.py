@@ -11,6 +11,7 @@ from transforms.part_file import FinishedRow, write_part
 from transforms.records import ClipResult, ClipRow, KeyedRow, PartRows, RowKey
 from transforms.result_lines import to_line
 from transforms.run_journal import Done, RunJournal
+from transforms.tally import Tally
 from transforms.work_order import WorkOrder
 from transforms.write_audio import write_enhanced
 from transforms.write_subtitles import write_subtitles
@@ -67,13 +68,9 @@ class BatchWork:
 
         The clean audio and the subtitles of a row are written before its line is, so a row in a file is whole.
         """
-        effort, errors, audio_ms = Effort(), 0, 0
+        effort = Effort()
         lines: dict[tuple[int, int], bytes] = {}
         for result in self._runner.run([each.row for each in batch], effort):
-            if result.error:
-                errors += 1
-            else:
-                audio_ms += round(1000 * (result.duration_s or 0.0))
             if self._order.enhanced.write:
                 result = write_enhanced(result, self._order.output, self._order.enhanced)
             write_subtitles(result, self._order.output, self._order.subtitles)
@@ -81,20 +78,19 @@ class BatchWork:
             yield result
         rows = sorted((each.part, RowKey(each.row.source, each.row.row, each.key)) for each in batch)
         name = uuid.uuid4().hex
-        write_part(
+        tally = write_part(
             self._order.parts_folder, name, [FinishedRow(row.key, lines[row.source, row.row]) for _, row in rows]
         )
-        self._journal.add(_entry(len(batch), errors, audio_ms, effort))
+        self._journal.add(_entry(tally, effort))
         for part, of_part in groupby(rows, key=lambda pair: pair[0]):
             yield PartRows(part, name, [row for _, row in of_part])
 
 
-def _entry(rows: int, errors: int, audio_ms: int, effort: Effort) -> Done:
+def _entry(tally: Tally, effort: Effort) -> Done:
     calls = effort.calls
     return Done(
-        rows=rows,
-        errors=errors,
-        audio_ms=audio_ms,
+        tally=tally,
+        audio_ms=tally.audio_ms,
         quarantined=effort.quarantined,
         restarts=effort.restarts,
         wait_ms=effort.wait_ms,
@@ -102,4 +98,5 @@ def _entry(rows: int, errors: int, audio_ms: int, effort: Effort) -> Done:
         called_rows=calls.rows,
         filled_samples=calls.samples,
         padding_samples=calls.padding,
+        fixed=calls.fixed,
     )

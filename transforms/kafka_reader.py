@@ -10,9 +10,10 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
-from transforms.kafka_clock import PartitionClock
+from transforms.dead_letter import Header
+from transforms.kafka_clock import EventTime, PartitionClock
 from transforms.kafka_config import KafkaConfig
-from transforms.stream_records import KafkaPartition
+from transforms.stream_records import KafkaPartition, KafkaRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -73,6 +74,11 @@ class PartitionReader:
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
 
+    def place(self) -> int:
+        """Gives the offset that is read next."""
+        position: int = self._consumer.position(self._tp)
+        return position
+
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
         if offset is not None and offset != self._committed_offset:
@@ -99,6 +105,21 @@ class PartitionReader:
         target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
         _logger.warning("%s; reading goes on at %d", lost, target)
         self._consumer.seek(self._tp, target)
+
+
+def to_kafka_record(record: ConsumerRecord, time: EventTime, stream_ms: int) -> KafkaRecord:
+    """Gives a consumer's record as the job knows it."""
+    return KafkaRecord(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        [Header(name, value) for name, value in record.headers],
+        time.event_ms,
+        time.substituted,
+        stream_ms,
+    )
 
 
 _stopped = threading.Event()

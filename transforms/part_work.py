@@ -13,6 +13,7 @@ from transforms.read_clips import read_slice
 from transforms.records import ClipRow, KeyedRow, Part, PartDone, PartRows, RowKey
 from transforms.row_key import row_key
 from transforms.run_journal import Done, RunJournal
+from transforms.tally import tally_lines
 from transforms.work_order import WorkOrder
 from transforms.write_audio import enhanced_path
 from transforms.write_subtitles import subtitle_paths
@@ -35,7 +36,7 @@ class PartReader:
         if self._progress.read().errors > self._order.max_errors:
             return
         finished: dict[str, list[RowKey]] = {}
-        reused = errors = 0
+        lines: list[bytes] = []
         for row in chain.from_iterable(read_slice(each, self._order.reading) for each in part.slices):
             key = row_key(row, self._order.fingerprint)
             found = self._finished.find(key)
@@ -44,9 +45,8 @@ class PartReader:
                 yield KeyedRow(part.number, key, row)
                 continue
             finished.setdefault(found.part, []).append(RowKey(row.source, row.row, key))
-            reused += 1
-            errors += is_bad
-        self._journal.add(Done(reused, errors, reused))
+            lines.append(found.line)
+        self._journal.add(Done(tally_lines(lines), len(lines)))
         for name, keys in (finished or {"": []}).items():
             yield PartRows(part.number, name, keys)
 

@@ -15,7 +15,6 @@ from apache_beam.utils.timestamp import Timestamp
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
-from transforms.dead_letter import Header
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -25,6 +24,7 @@ from transforms.kafka_reader import (
     durable_offset,
     note_durable,
     reading_stopped,
+    to_kafka_record,
 )
 from transforms.kafka_topics import list_partitions, start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
@@ -174,26 +174,12 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
 
     def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> TimestampedValue:
         now_ms = int(time.time() * 1000)
-        event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
-        if substituted:
+        time_of = event_time(record.timestamp, now_ms, self._config.max_future_ms)
+        if time_of.substituted:
             self._substituted.inc()
         self._records.inc()
-        stream_ms = reader.clock.stamp(event_ms)
-        headers = [Header(name, value) for name, value in record.headers]
-        return TimestampedValue(
-            KafkaRecord(
-                record.topic,
-                record.partition,
-                record.offset,
-                record.key,
-                record.value,
-                headers,
-                event_ms,
-                substituted,
-                stream_ms,
-            ),
-            Timestamp(micros=stream_ms * 1000),
-        )
+        stream_ms = reader.clock.stamp(time_of.event_ms)
+        return TimestampedValue(to_kafka_record(record, time_of, stream_ms), Timestamp(micros=stream_ms * 1000))
 
 
 class _CommittingReadPartitionFn(_ReadPartitionFn):
