@@ -111,7 +111,8 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
             )
         sizes = None if card.batch_sizes == "any" else card.batch_sizes
         graphs = tuple(
-            Graph.load(card.paths(binding.role), binding, card.signature, route, sizes) for binding in card.graphs
+            Graph.load(card.paths(binding.role), binding, card.signature, route, sizes, card.best_batch_size)
+            for binding in card.graphs
         )
         yield LoadedModel(stage, card, graphs)
 

@@ -1,5 +1,6 @@
 """The speech engine: audio in, events out, every bit of a session's memory in a state that the caller holds."""
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from model_runtime.resample import Resampler, ResamplerState
 from model_runtime.spectral import DenoiseState
 from model_runtime.utterance_recognizer import UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
+
+_logger = logging.getLogger(__name__)
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
 _resampler = lru_cache(maxsize=64)(Resampler)
@@ -62,6 +65,8 @@ class SpeechEngine:
         self._vad_original = recipe.vad is not None and recipe.vad.hears == "original"
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
         self._codec = StateCodec(SessionState, assembly.fingerprint)
+        # Models of which _note_fixed has spoken.
+        self._noted: set[str] = set()
 
     @classmethod
     def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False) -> "SpeechEngine":
@@ -124,6 +129,7 @@ class SpeechEngine:
             batch_size: rows in one call of a model, at most.
             tally: counts the calls.
         """
+        self._note_fixed(batch_size, tally or CallTally())
         sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
         return drive_in_lock_step(sessions, batch_size, tally)
 
@@ -188,6 +194,21 @@ class SpeechEngine:
             end = drive(self._recognizer.finish(utterance, len(silence), 0))
             if isinstance(end, Utterance):
                 self.transcribe([(end, encode_linear16(silence))])
+
+    def _note_fixed(self, batch_size: int, tally: CallTally) -> None:
+        """Takes note, once in the log and in every tally, of models that cannot have batches of this size."""
+        for _, card, graphs in self._models:
+            sizes = [graph.batch_sizes[0] for graph in graphs if len(graph.batch_sizes) == 1]
+            if sizes and min(sizes) < batch_size:
+                tally.fixed[card.name] = min(sizes)
+                if card.name not in self._noted:
+                    self._noted.add(card.name)
+                    _logger.warning(
+                        "model %s is fixed to batch size %d and is run with that, not with %d",
+                        card.name,
+                        min(sizes),
+                        batch_size,
+                    )
 
     def _to_models(self, rate_hz: int) -> Resampler:
         return _resampler(rate_hz, self.sample_rate_hz)

@@ -44,6 +44,11 @@ class SpectralKernel:
         total = (self._window.astype(np.float64) ** 2).reshape(-1, framing.hop_samples).sum(axis=0)
         self._synthesis = (self._window / np.tile(total, n // framing.hop_samples)).astype(np.float32)
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return min(graph.most_rows for graph in self.graphs)
+
     def initial_states(self) -> tuple[States, ...]:
         """Gives the graph states of one new session."""
         return tuple(graph.initial_states(1) for graph in self.graphs)
