@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.read_speech import load_recordings, words
 from model_runtime import Final, Recipe, RouteConfig, SpeechEngine
 from model_runtime.card import USER_MODELS
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig
 from pipelines.text_errors import word_errors
 from training import asr_sets
-from training.compare_whisper import load_recordings, words
 
 ROOT = Path(__file__).resolve().parents[1]
 RATE_HZ = 16_000

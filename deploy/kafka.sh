@@ -20,7 +20,7 @@ LIBS="$HOME_DIR/libs"
 PORT="${UNISON_KAFKA_PORT:-19092}"
 DATA="${UNISON_KAFKA_DATA:-}"
 HEAP="${UNISON_KAFKA_HEAP:-512m}"
-TOPICS="speech.audio speech.results speech.enhanced speech.audio-dlt"
+TOPICS="speech.audio speech.results speech.enhanced speech.audio-dlt speech.stats"
 START_SECONDS="${UNISON_KAFKA_START_SECONDS:-120}"
 
 say() { echo "kafka.sh: $*" >&2; }

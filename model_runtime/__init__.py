@@ -13,10 +13,13 @@ from model_runtime.records import (
     Partial,
     SpeechBegin,
     SpeechEnd,
+    SpeechResumed,
+    TentativeEnd,
     Utterance,
     UtteranceAudio,
     Word,
 )
+from model_runtime.session_settings import SessionSettings
 
 __all__ = [
     "Audio",
@@ -32,12 +35,15 @@ __all__ = [
     "Partial",
     "Recipe",
     "RouteConfig",
+    "SessionSettings",
     "SessionState",
     "SpeechBegin",
     "SpeechEnd",
     "SpeechEngine",
     "SpeechError",
+    "SpeechResumed",
     "StateError",
+    "TentativeEnd",
     "Utterance",
     "UtteranceAudio",
     "Word",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from model_runtime.card import (
     ModelCard,
@@ -24,7 +25,7 @@ from model_runtime.frame_probability import ProbabilityKernel
 from model_runtime.frozen_state import FINGERPRINT_BYTES
 from model_runtime.graph import Graph
 from model_runtime.lexicon import Lexicon
-from model_runtime.recipe import AsrConfig, Recipe
+from model_runtime.recipe import MOST_UTTERANCE_MS, AsrConfig, Recipe
 from model_runtime.recognizer import CtcSearch, Decoder, Recognizer, StreamingRecognizer
 from model_runtime.segmenter import Segmenter
 from model_runtime.spectral import Denoiser, SpectralKernel
@@ -57,11 +58,15 @@ class Assembly(NamedTuple):
     continuous_listener: ContinuousListener | None
     # That of either listener.
     recognizer: Recognizer | None
+    # What it takes in one piece, a margin left.
+    longest_utterance_ms: int
     fingerprint: bytes
 
 
-def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembly:
+def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False, agree: bool = True) -> Assembly:
     """Loads every model of a recipe; with `defer`, one that hears utterances whole is not run on the way.
+
+    Without `agree`, it is run once an utterance has ended and not before, whatever the recipe says.
 
     Raises:
         ModelError, ConfigError, DeviceError: a model, a card or the route is refused; the message says where and why.
@@ -77,15 +82,18 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False) -> Assembl
         denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
-        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None)
+        recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None, agree)
     if vad is not None and recipe.vad is not None:
         kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
     elif asr is not None and recognizer is not None:
-        rules = EndpointRules(recipe.endpoint, rate_hz)
+        rules = EndpointRules.of(recipe.endpoint, rate_hz)
         continuous = ContinuousListener(recognizer, _word_times(asr.card), rules, _block_samples(asr.card))
+    longest_ms = MOST_UTTERANCE_MS if asr is None else _longest_ms(asr.card)
     fingerprint = _fingerprint(recipe, models)
-    return Assembly(rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, fingerprint)
+    return Assembly(
+        rate_hz, tuple(models.values()), denoiser, vad_listener, continuous, recognizer, longest_ms, fingerprint
+    )
 
 
 def hears_whole_utterances(recipe: Recipe) -> bool:
@@ -117,13 +125,18 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
         yield LoadedModel(stage, card, graphs)
 
 
-def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool) -> Recognizer:
+def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool, agree: bool) -> Recognizer:
     card, framing = asr.card, asr.card.parsed_framing()
+    agreement = config.agreement_interval_ms * card.sample_rate_hz // 1000
+    agree = agree and agreement > 0
     if isinstance(framing, WhisperFraming):
-        _check_window(recipe, framing, card)
+        _check_window(recipe, card)
         graphs = _graphs(asr, "encoder", "cross", "decoder")
         whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
-        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer)
+        # Of what is cut off in mid-sentence the first transcript will do, and nobody reads its times.
+        brief = replace(config.whisper, temperatures=config.whisper.temperatures[:1], word_times=False)
+        on_the_way = WhisperUtterances(WhisperTranscriber(card, graphs, brief)) if agree else None
+        return UtteranceRecognizer(whisper, card.sample_rate_hz, defer, agreement, on_the_way)
     bound = config.decoder == "prefix_beam"
     lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
     times = _word_times(card)
@@ -131,7 +144,7 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     if isinstance(framing, UtteranceCtcFraming):
         kernel = UtteranceEncoderKernel(framing, features, encoder)
         transcriber = CtcTranscriber(kernel, _ctc_decoder(config, lexicon), times)
-        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer)
+        return UtteranceRecognizer(transcriber, card.sample_rate_hz, defer, agreement, transcriber if agree else None)
     transducer = card.kind == "streaming_transducer"
     search = _transducer(asr, config, lexicon) if transducer else CtcSearch(_ctc_decoder(config, lexicon))
     output = "encoding" if transducer else "log_probs"
@@ -140,9 +153,16 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     return StreamingRecognizer(streaming, search, times, interval)
 
 
-def _check_window(recipe: Recipe, framing: WhisperFraming, card: ModelCard) -> None:
-    """An utterance must fit into the model's window, a second's margin included."""
-    most_ms = framing.window_samples * 1000 // card.sample_rate_hz - 1000
+def _longest_ms(card: ModelCard) -> int:
+    """Gives how long an utterance may be: it must fit into the model's window, if there is one, with a second left."""
+    framing = card.parsed_framing()
+    if not isinstance(framing, WhisperFraming):
+        return MOST_UTTERANCE_MS
+    return framing.window_samples * 1000 // card.sample_rate_hz - 1000
+
+
+def _check_window(recipe: Recipe, card: ModelCard) -> None:
+    most_ms = _longest_ms(card)
     if recipe.endpoint.max_utterance_ms > most_ms:
         raise ConfigError(
             f"recipe {recipe.name}: endpoint.max_utterance_ms must be at most {most_ms} for {card.name}, "

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from model_runtime.calls import Steps
 from model_runtime.ctc import Token
 from model_runtime.endpoint import EndpointRules
-from model_runtime.recognizer import Recognizer, UtteranceState
-from model_runtime.records import Event, SpeechBegin, SpeechEnd, Utterance
+from model_runtime.recognizer import Recognizer, UtteranceState, tentative_end
+from model_runtime.records import Event, SpeechBegin, SpeechEnd, SpeechResumed, Utterance
 from model_runtime.words import WordTimes
 
 
@@ -21,6 +21,9 @@ class ContinuousListenerState(msgspec.Struct, frozen=True, array_like=True):
     utterance: UtteranceState
     # Where SpeechBegin was said to be for the utterance under way, or -1.
     begun_at: int = -1
+    # Of this session; None: as the recipe has them.
+    rules: EndpointRules | None = None
+    partial_interval: int | None = None
 
 
 class ContinuousListener:
@@ -36,9 +39,12 @@ class ContinuousListener:
         self._rules = rules
         self._block = block_samples
 
-    def start(self) -> ContinuousListenerState:
-        """Gives the state of a new session."""
-        return ContinuousListenerState(np.zeros(0, np.float32), 0, self._recognizer.start(0, 0))
+    def start(self, rules: EndpointRules | None = None, partial_interval: int | None = None) -> ContinuousListenerState:
+        """Gives the state of a new session, with rules of its own where it has them."""
+        utterance = self._start_utterance(0, 0, partial_interval)
+        return ContinuousListenerState(
+            np.zeros(0, np.float32), 0, utterance, rules=rules, partial_interval=partial_interval
+        )
 
     def push(
         self, state: ContinuousListenerState, audio: np.ndarray, events: list[Event]
@@ -59,6 +65,7 @@ class ContinuousListener:
 
     def _hear_block(self, state: ContinuousListenerState, events: list[Event]) -> Steps[ContinuousListenerState]:
         partials: list[Event] = []
+        pause_before = self._pause(state)
         utterance = yield from self._recognizer.push(state.utterance, state.pending[: self._block], partials)
         now = state.position + self._block
         state = replace(state, pending=state.pending[self._block :], position=now, utterance=utterance)
@@ -69,10 +76,24 @@ class ContinuousListener:
         events.extend(partials)
         silence = self._silence(state, known)
         spoken = known is not None or self._recognizer.waits_for_end
-        reason = self._rules.check(spoken, silence, now - utterance.start)
+        rules = state.rules or self._rules
+        reason = rules.check(spoken, silence, now - utterance.start)
         if reason is not None:
-            state = yield from self._end(state, reason, silence, events)
-        return state
+            return (yield from self._end(state, reason, silence, events))
+        match rules.pause(pause_before, self._pause(state)):
+            case "begun":
+                begin, end = state.begun_at, now - silence
+                utterance, event = yield from tentative_end(self._recognizer, utterance, begin, end, silence)
+                events.append(event)
+            case "over":
+                events.append(SpeechResumed(utterance.utterance, utterance.revision, now))
+                utterance = replace(utterance, revision=utterance.revision + 1)
+        return replace(state, utterance=utterance)
+
+    def _pause(self, state: ContinuousListenerState) -> int:
+        """Gives the samples since the last token; none where there is no token."""
+        known = self._recognizer.last_token(state.utterance)
+        return self._silence(state, known) if known is not None else 0
 
     def _silence(self, state: ContinuousListenerState, known: tuple[Token, Token] | None) -> int:
         """Gives the samples since the last token, or since the start where there is none."""
@@ -97,4 +118,7 @@ class ContinuousListener:
                 events.append(SpeechBegin(number, begin))
             events += [SpeechEnd(number, begin, end, reason), final._replace(start_samples=begin)]
             number += 1
-        return replace(state, utterance=self._recognizer.start(number, now), begun_at=-1)
+        return replace(state, utterance=self._start_utterance(number, now, state.partial_interval), begun_at=-1)
+
+    def _start_utterance(self, number: int, position: int, partial_interval: int | None) -> UtteranceState:
+        return replace(self._recognizer.start(number, position), partial_interval=partial_interval)

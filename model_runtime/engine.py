@@ -1,9 +1,9 @@
 """The speech engine: audio in, events out, every bit of a session's memory in a state that the caller holds."""
 
-import logging
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -15,19 +15,23 @@ from model_runtime.calls import CallTally, Steps, drive, drive_in_lock_step
 from model_runtime.continuous_listener import ContinuousListenerState
 from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
-from model_runtime.errors import SpeechError
+from model_runtime.endpoint import EndpointRules
+from model_runtime.errors import ConfigError, SpeechError, check_within
+from model_runtime.fixed_batch import FixedBatches
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, SpeechBegin, SpeechEnd, Utterance
+from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
 from model_runtime.resample import Resampler, ResamplerState
+from model_runtime.session_settings import SessionSettings
+from model_runtime.session_time import SessionTime
 from model_runtime.spectral import DenoiseState
-from model_runtime.utterance_recognizer import UtteranceRecognizer
+from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
-
-_logger = logging.getLogger(__name__)
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
 _resampler = lru_cache(maxsize=64)(Resampler)
+
+Owed = TypeVar("Owed", Partial, Final)
 
 
 class SessionState(msgspec.Struct, frozen=True, array_like=True):
@@ -64,12 +68,14 @@ class SpeechEngine:
         self._emit_enhanced = recipe.denoise is not None and recipe.denoise.emit
         self._vad_original = recipe.vad is not None and recipe.vad.hears == "original"
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
+        self._longest_utterance_ms = assembly.longest_utterance_ms
         self._codec = StateCodec(SessionState, assembly.fingerprint)
-        # Models of which _note_fixed has spoken.
-        self._noted: set[str] = set()
+        self._fixed_batches = FixedBatches({card.name: graphs for _, card, graphs in assembly.models})
 
     @classmethod
-    def load(cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False) -> "SpeechEngine":
+    def load(
+        cls, recipe: str | Path | Recipe, route: RouteConfig | None = None, defer: bool = False, agree: bool = True
+    ) -> "SpeechEngine":
         """Loads and warms up every model of a recipe.
 
         Args:
@@ -77,21 +83,34 @@ class SpeechEngine:
             route: devices in order of preference, and what to do when one cannot be had; the CPU by default.
             defer: a recogniser that runs when an utterance has ended, behind a vad, is left to `transcribe`: events
                 then hold UtteranceAudio on the way and an Utterance in place of each Final.
+            agree: False leaves out the partials of such a recogniser (`asr.agreement_interval_ms`), which cost a
+                decoding each; the Finals are the same.
 
         Raises:
             ConfigError, ModelError, DeviceError: with path and reason.
         """
         loaded = load_recipe(recipe)
-        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer))
+        engine = cls(loaded, assemble(loaded, route or RouteConfig(), defer, agree))
         engine._warm_up()
         return engine
 
-    def start(self, sample_rate_hz: int | None = None) -> SessionState:
+    def start(
+        self,
+        sample_rate_hz: int | None = None,
+        settings: SessionSettings = SessionSettings(),  # noqa: B008  (frozen)
+    ) -> SessionState:
         """Gives the state of a new session whose audio has this rate (the models' own by default).
+
+        Args:
+            settings: what this session wants otherwise than the recipe has it; its state remembers that.
 
         Raises:
             AudioError: the rate is out of bounds.
+            ConfigError: a setting is out of bounds.
         """
+        rules = interval = None
+        if settings != SessionSettings():
+            rules, interval = self._rules(settings), self._interval(settings)
         rate_hz = sample_rate_hz or self.sample_rate_hz
         resampled = rate_hz != self.sample_rate_hz
         return SessionState(
@@ -99,8 +118,8 @@ class SpeechEngine:
             resampler=self._to_models(rate_hz).initial_state() if resampled else None,
             enhanced_resampler=self._from_models(rate_hz).initial_state() if resampled and self._denoiser else None,
             denoise=self._denoiser.start() if self._denoiser else None,
-            vad=self._vad.start() if self._vad else None,
-            continuous=self._continuous.start() if self._continuous else None,
+            vad=self._vad.start(rules, interval) if self._vad else None,
+            continuous=self._continuous.start(rules, interval) if self._continuous else None,
         )
 
     def step(self, state: SessionState, samples: np.ndarray) -> tuple[SessionState, list[Event]]:
@@ -129,7 +148,8 @@ class SpeechEngine:
             batch_size: rows in one call of a model, at most.
             tally: counts the calls.
         """
-        self._note_fixed(batch_size, tally or CallTally())
+        if tally is not None:
+            self._fixed_batches.note(batch_size, tally)
         sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
         return drive_in_lock_step(sessions, batch_size, tally)
 
@@ -143,16 +163,24 @@ class SpeechEngine:
         Raises:
             SpeechError: this recipe's recogniser does not wait for the end of utterances.
         """
-        recognizer = self._recognizer
-        if not isinstance(recognizer, UtteranceRecognizer):
-            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        recognizer = self._whole_recognizer()
         steps = [partial(recognizer.transcribe, utterance, pcm) for utterance, pcm in utterances]
         finals = drive_in_lock_step(steps, batch_size)
-        spans = [self._span(final, utt.sample_rate_hz) for final, (utt, _) in zip(finals, utterances, strict=True)]
-        return [
-            final._replace(start_samples=start, end_samples=end)
-            for final, (start, end) in zip(finals, spans, strict=True)
-        ]
+        return [self._owed(final, utterance) for final, (utterance, _) in zip(finals, utterances, strict=True)]
+
+    def transcribe_so_far(self, utterance: Utterance, pcm: bytes, before: str | None = None) -> SoFar:
+        """Gives a Partial that a deferring engine owes, the same whatever others have been asked for.
+
+        Args:
+            utterance: one that is not over.
+            pcm: the audio of its UtteranceAudio until then, joined.
+            before: `decoded` of the revision before this one, which spares a decoding.
+
+        Raises:
+            SpeechError: this recipe's recogniser does not wait for the end of utterances.
+        """
+        so_far = drive(self._whole_recognizer().transcribe_so_far(utterance, pcm, before))
+        return so_far._replace(partial=self._owed(so_far.partial, utterance))
 
     def freeze(self, state: SessionState) -> bytes:
         """Gives a session's state as small, versioned, checksummed bytes."""
@@ -184,6 +212,18 @@ class SpeechEngine:
         device = devices[0][1] if same else ",".join(f"{stage}={device}" for stage, device in devices)
         return MadeBy("+".join(names), device)
 
+    def _whole_recognizer(self) -> UtteranceRecognizer:
+        if not isinstance(self._recognizer, UtteranceRecognizer):
+            raise SpeechError(f"recipe {self.recipe.name} has no recogniser that hears utterances whole")
+        return self._recognizer
+
+    def _owed(self, event: Owed, utterance: Utterance) -> Owed:
+        """Moves what was said of an utterance into its session's samples."""
+        time = SessionTime(self.sample_rate_hz, utterance.sample_rate_hz)
+        return event._replace(
+            start_samples=time.position(event.start_samples), end_samples=time.position(event.end_samples)
+        )
+
     def _warm_up(self) -> None:
         """Runs half a second of silence through every model, so the first session finds memory and caches ready."""
         silence = np.zeros(self.sample_rate_hz // 2, np.float32)
@@ -195,20 +235,18 @@ class SpeechEngine:
             if isinstance(end, Utterance):
                 self.transcribe([(end, encode_linear16(silence))])
 
-    def _note_fixed(self, batch_size: int, tally: CallTally) -> None:
-        """Takes note, once in the log and in every tally, of models that cannot have batches of this size."""
-        for _, card, graphs in self._models:
-            sizes = [graph.batch_sizes[0] for graph in graphs if len(graph.batch_sizes) == 1]
-            if sizes and min(sizes) < batch_size:
-                tally.fixed[card.name] = min(sizes)
-                if card.name not in self._noted:
-                    self._noted.add(card.name)
-                    _logger.warning(
-                        "model %s is fixed to batch size %d and is run with that, not with %d",
-                        card.name,
-                        min(sizes),
-                        batch_size,
-                    )
+    def _rules(self, settings: SessionSettings) -> EndpointRules:
+        try:
+            endpoint = settings.endpoint(self.recipe.endpoint)
+            # A recogniser may take less than a recipe may say.
+            check_within("max_utterance_ms", endpoint.max_utterance_ms, 1_000, self._longest_utterance_ms)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return EndpointRules.of(endpoint, self.sample_rate_hz)
+
+    def _interval(self, settings: SessionSettings) -> int | None:
+        interval_ms = settings.partial_interval_ms
+        return None if interval_ms is None else interval_ms * self.sample_rate_hz // 1000
 
     def _to_models(self, rate_hz: int) -> Resampler:
         return _resampler(rate_hz, self.sample_rate_hz)
@@ -297,26 +335,7 @@ class SpeechEngine:
         return replace(state, enhanced_samples=state.enhanced_samples + len(clean))
 
     def _in_session_time(self, state: SessionState, events: list[Event]) -> list[Event]:
-        """Turns positions in the models' samples into those of the session's own rate."""
         if state.resampler is None:
             return events
-        return [self._converted(event, state.sample_rate_hz) for event in events]
-
-    def _converted(self, event: Event, rate_hz: int) -> Event:
-        match event:
-            case SpeechBegin():
-                return event._replace(start_samples=self._position(event.start_samples, rate_hz))
-            case SpeechEnd() | Partial() | Final():
-                start, end = self._span(event, rate_hz)
-                return event._replace(start_samples=start, end_samples=end)
-            case Utterance():
-                return event._replace(sample_rate_hz=rate_hz)
-        return event
-
-    def _span(self, event: SpeechEnd | Partial | Final, rate_hz: int) -> tuple[int, int]:
-        """Gives where an event begins and ends in the session's samples."""
-        return self._position(event.start_samples, rate_hz), self._position(event.end_samples, rate_hz)
-
-    def _position(self, position: int, rate_hz: int) -> int:
-        """The session's sample at or before a position in the models' samples: exact, so nothing drifts."""
-        return position * rate_hz // self.sample_rate_hz
+        time = SessionTime(self.sample_rate_hz, state.sample_rate_hz)
+        return [time.of(event) for event in events]

@@ -12,6 +12,8 @@ from model_runtime.whisper_config import WhisperConfig
 
 PACKAGE_RECIPES = Path(__file__).parent / "recipes"
 
+MOST_UTTERANCE_MS = 60_000
+
 Hears = Literal["enhanced", "original"]
 
 
@@ -51,7 +53,7 @@ class VadConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The three rules that end an utterance (those of Kaldi and sherpa)."""
+    """The three rules that end an utterance (those of Kaldi and sherpa), and one that tells of its likely end."""
 
     # Rule 1: ms of silence while nothing has been said yet. Only a recipe without a vad waits for it.
     silence_before_speech_ms: int = 5_000
@@ -59,11 +61,15 @@ class EndpointConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     silence_after_speech_ms: int = 800
     # Rule 3: ms that an utterance lasts at most.
     max_utterance_ms: int = 20_000
+    # ms of silence after speech at which a tentative end is said, which rule 2 confirms or speech withdraws; 0: never.
+    # One that is not shorter than rule 2 never comes.
+    tentative_end_ms: int = 0
 
     def __post_init__(self) -> None:
         check_within("silence_before_speech_ms", self.silence_before_speech_ms, 100, 600_000)
         check_within("silence_after_speech_ms", self.silence_after_speech_ms, 100, 60_000)
-        check_within("max_utterance_ms", self.max_utterance_ms, 1_000, 60_000)
+        check_within("max_utterance_ms", self.max_utterance_ms, 1_000, MOST_UTTERANCE_MS)
+        check_within("tentative_end_ms", self.tentative_end_ms, 0, 60_000)
 
 
 class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,14 +83,23 @@ class AsrConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decoder: Literal["greedy", "prefix_beam"] = "prefix_beam"
     # Hypotheses that the prefix beam keeps.
     beam: int = 8
-    # ms of an utterance between two partials; 0 for none.
+    # Streaming models: ms of an utterance between two partials; 0 for none.
     partial_interval_ms: int = 100
+    # Models that hear utterances whole: ms of an utterance between two decodings of what there is of it; a partial is
+    # what two in a row agree on. 0 for none. Needs a vad.
+    agreement_interval_ms: int = 0
     # Whisper models only: how transcripts are sought, and what is not accepted as one.
     whisper: WhisperConfig = WhisperConfig()
 
     def __post_init__(self) -> None:
         check_within("beam", self.beam, 1, 64)
-        check_within("partial_interval_ms", self.partial_interval_ms, 0, 60_000)
+        check_within("agreement_interval_ms", self.agreement_interval_ms, 0, 60_000)
+        check_partial_interval(self.partial_interval_ms)
+
+
+def check_partial_interval(partial_interval_ms: int) -> None:
+    """Raises the ValueError that names what is wrong with it, if anything is."""
+    check_within("partial_interval_ms", partial_interval_ms, 0, 60_000)
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,6 +115,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.denoise is None and self.vad is None and self.asr is None:
             raise ValueError("a recipe needs at least one of denoise, vad, asr; got none")
+        if self.vad is None and self.asr is not None and self.asr.agreement_interval_ms:
+            # Without one, only the final tells whether anything was said.
+            raise ValueError(f"asr.agreement_interval_ms needs a vad, got {self.asr.agreement_interval_ms} without one")
 
 
 def load_recipe(recipe: str | Path | Recipe) -> Recipe:

@@ -5,13 +5,14 @@ from typing import Any, Protocol
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from model_runtime.calls import Call, States, Steps
 from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token, Tokens
 from model_runtime.encoder import StreamingEncoderKernel
-from model_runtime.records import Event, Final, Partial, Utterance, Word
+from model_runtime.records import Event, Final, Partial, TentativeEnd, Utterance, Word
 from model_runtime.transducer import TransducerState
-from model_runtime.words import WordTimes
+from model_runtime.words import WordTimes, agreement
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
 
@@ -57,12 +58,18 @@ class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
     start: int
     # Audio that has not been through the model yet: float32 [n], or all of it in pieces of int16 [n].
     audio: tuple[np.ndarray, ...]
-    # Streaming recognisers only: samples that have been through it, and its memory.
+    # Samples that have been through the model, or, where it hears utterances whole, that have been kept for it.
     consumed: int = 0
+    # The memory of streaming recognisers.
     states: States = ()
     decoder: DecoderState | TransducerState = START
+    # Of the next event that has one.
     revision: int = 0
     text: str = ""
+    # Recognisers that hear utterances whole only: what the last interval was decoded as.
+    decoded: str = ""
+    # Samples between two partials in this session; None: as the recipe has it.
+    partial_interval: int | None = None
 
 
 class Recognizer(Protocol):
@@ -110,20 +117,30 @@ class StreamingRecognizer:
         audio = np.concatenate((state.audio[0], samples))
         consumed, states, decoder, at = state.consumed, state.states, state.decoder, 0
         revision, text = state.revision, state.text
+        interval = self._interval if state.partial_interval is None else state.partial_interval
         while len(audio) - at >= needed:
             encoded, states = yield Call(self._kernel, None, (audio[at : at + needed], states))
             at += block
             decoder = yield from self._search.advance(decoder, encoded)
-            if self._interval and (consumed + block) // self._interval > consumed // self._interval:
+            if interval and (consumed + block) // interval > consumed // interval:
                 new_text = self._times.text(self._search.so_far(decoder))
                 if new_text != text:
-                    text = new_text
                     end = state.start + consumed + block
-                    events.append(Partial(state.utterance, revision, text, state.start, end))
+                    stability = agreement(new_text, text)
+                    events.append(Partial(state.utterance, revision, new_text, state.start, end, stability))
+                    text = new_text
                     revision += 1
             consumed += block
         audio = audio[at:].copy()
-        return UtteranceState(state.utterance, state.start, (audio,), consumed, states, decoder, revision, text)
+        return replace(
+            state,
+            audio=(audio,),
+            consumed=consumed,
+            states=states,
+            decoder=decoder,
+            revision=revision,
+            text=text,
+        )
 
     def finish(self, state: UtteranceState, end: int, silence: int) -> Steps[Final]:
         """Flushes the model with zeros, as far as the silence that it heard falls short of its tail."""
@@ -141,6 +158,24 @@ class StreamingRecognizer:
         """Gives the first and the last token so far."""
         tokens = state.decoder.tokens()
         return (tokens[0], tokens[-1]) if tokens else None
+
+
+def tentative_end(
+    recognizer: Recognizer | None, state: UtteranceState, start: int, end: int, silence: int
+) -> Steps[tuple[UtteranceState, TentativeEnd]]:
+    """Gives the event of an utterance [start, end) that may be over, and the state from which it goes on if it is not.
+
+    Args:
+        recognizer: None where nobody knows any words.
+        silence: as in Recognizer.finish.
+    """
+    text, words = state.text, tuple[Word, ...]()
+    if recognizer is not None and not recognizer.waits_for_end:
+        final = yield from recognizer.finish(state, end, silence)
+        if isinstance(final, Final):
+            text, words = final.text, final.words
+    event = TentativeEnd(state.utterance, state.revision, text, words, start, end)
+    return replace(state, revision=state.revision + 1), event
 
 
 def mean_confidence(words: Sequence[Word]) -> float:

@@ -37,18 +37,46 @@ class SpeechEnd(NamedTuple):
     reason: str
 
 
+class TentativeEnd(NamedTuple):
+    """Speech may have ended: what SpeechEnd and Final would say if the utterance were over.
+
+    Either they follow, or SpeechResumed takes this back; it can come again then. `revision` counts with those of the
+    partials. The text is that of the last partial, and there are no words, where the recogniser waits for the end.
+    """
+
+    utterance: int
+    revision: int
+    text: str
+    words: tuple[Word, ...]
+    start_samples: int
+    end_samples: int
+
+
+class SpeechResumed(NamedTuple):
+    """The TentativeEnd before it was none: speech goes on, which is known at this position."""
+
+    utterance: int
+    revision: int
+    position_samples: int
+
+
 class Partial(NamedTuple):
-    """What has been recognised so far of an utterance; `revision` counts up from 0 within it."""
+    """What has been recognised so far of an utterance; `revision` rises within it, from 0 on.
+
+    stability: share of the text's words, 0..1, that the look before had too, in the same places from the first word on
+    (`agreement`); None where the recogniser does not say.
+    """
 
     utterance: int
     revision: int
     text: str
     start_samples: int
     end_samples: int
+    stability: float | None = None
 
 
 class Final(NamedTuple):
-    """The last word on an utterance. `revision` is one above that of its last partial."""
+    """The last word on an utterance. `revision` is above that of every partial."""
 
     utterance: int
     revision: int
@@ -78,10 +106,11 @@ class UtteranceAudio(NamedTuple):
 
 
 class Utterance(NamedTuple):
-    """An utterance that has been heard to its end and still lacks its words; only from an engine that defers.
+    """An utterance that has been heard and still lacks its words; only from an engine that defers.
 
-    It stands where its Final would, and `SpeechEngine.transcribe` turns it and its audio into that. Its positions count
-    samples at the models' rate; those of the Final are of the session's rate, which is `sample_rate_hz`.
+    It stands where its Final would, and `SpeechEngine.transcribe` turns it and its audio into that; where it is not
+    over, it stands for a Partial, for `SpeechEngine.transcribe_so_far`. Its positions count samples at the models'
+    rate; those of the Final are of the session's rate, which is `sample_rate_hz`.
     """
 
     utterance: int
@@ -89,9 +118,10 @@ class Utterance(NamedTuple):
     start_samples: int
     end_samples: int
     sample_rate_hz: int
+    over: bool = True
 
 
-Event = SpeechBegin | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance
+Event = SpeechBegin | TentativeEnd | SpeechResumed | SpeechEnd | Partial | Final | Enhanced | UtteranceAudio | Utterance
 
 
 class MadeBy(NamedTuple):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from model_runtime.endpoint import EndpointRules
 from model_runtime.recipe import EndpointConfig, VadConfig
@@ -21,6 +22,8 @@ class SegmentState(msgspec.Struct, frozen=True, array_like=True):
     speaking: bool = False
     last_speech: int = 0
     utterance: int = 0
+    # Of this session; None: the recipe's.
+    rules: EndpointRules | None = None
 
 
 class Begin(NamedTuple):
@@ -40,12 +43,31 @@ class End(NamedTuple):
     reason: str
 
 
+class Pause(NamedTuple):
+    """The utterance, [start, end) so far, may be over: `silence` samples since its last speech have gone by."""
+
+    utterance: int
+    start: int
+    end: int
+    silence: int
+
+
+class Resumed(NamedTuple):
+    """Speech goes on after a Pause; the position is that at which it is known."""
+
+    utterance: int
+    position: int
+
+
+Change = Begin | Pause | Resumed | End
+
+
 class Segmenter:
     """Cuts a session into utterances, frame by frame, as a function of the probabilities alone."""
 
     def __init__(self, config: VadConfig, endpoint: EndpointConfig, sample_rate_hz: int) -> None:
         self._config = config
-        self._rules = EndpointRules(endpoint, sample_rate_hz)
+        self._rules = EndpointRules.of(endpoint, sample_rate_hz)
         self._min_speech = config.min_speech_ms * sample_rate_hz // 1000
         self._pad_before = config.pad_before_ms * sample_rate_hz // 1000
         self._pad_after = config.pad_after_ms * sample_rate_hz // 1000
@@ -56,7 +78,7 @@ class Segmenter:
 
     def advance(
         self, state: SegmentState, probability: float, frame_samples: int
-    ) -> tuple[SegmentState, Begin | End | None]:
+    ) -> tuple[SegmentState, Change | None]:
         """Takes the next frame's probability; gives the transition it causes, if any."""
         if state.start < 0:
             return self._outside(state, probability, frame_samples)
@@ -68,30 +90,44 @@ class Segmenter:
             return state, None
         last_speech = min(state.last_speech, total_samples)
         end = max(state.start, min(last_speech + self._pad_after, total_samples))
-        closed = SegmentState(position=total_samples, floor=end, utterance=state.utterance + 1)
+        closed = self._between(state, total_samples, end, state.utterance + 1)
         return closed, End(state.utterance, state.start, end, total_samples - last_speech, "stream")
 
     def _outside(self, state: SegmentState, probability: float, frame: int) -> tuple[SegmentState, Begin | None]:
         now = state.position + frame
         if probability < self._config.threshold:
-            return SegmentState(position=now, floor=state.floor, utterance=state.utterance), None
+            return self._between(state, now, state.floor, state.utterance), None
         candidate = state.position if state.candidate < 0 else state.candidate
         if now - candidate < self._min_speech:
-            return SegmentState(now, state.floor, candidate, utterance=state.utterance), None
+            return replace(state, position=now, candidate=candidate), None
         start = max(state.floor, candidate - self._pad_before)
-        opened = SegmentState(now, state.floor, -1, start, True, now, state.utterance)
+        opened = SegmentState(now, state.floor, -1, start, True, now, state.utterance, state.rules)
         return opened, Begin(state.utterance, start)
 
-    def _inside(self, state: SegmentState, probability: float, frame: int) -> tuple[SegmentState, End | None]:
+    def _between(self, state: SegmentState, position: int, floor: int, utterance: int) -> SegmentState:
+        """Gives the state outside an utterance."""
+        return SegmentState(position, floor, utterance=utterance, rules=state.rules)
+
+    def _inside(
+        self, state: SegmentState, probability: float, frame: int
+    ) -> tuple[SegmentState, Pause | Resumed | End | None]:
         now = state.position + frame
         bound = self._config.stop_threshold if state.speaking else self._config.threshold
         speaking = probability >= bound
         last_speech = now if speaking else state.last_speech
-        reason = self._rules.check(True, now - last_speech, now - state.start)
+        rules, silence = state.rules or self._rules, now - last_speech
+        reason = rules.check(True, silence, now - state.start)
         if reason is None:
-            return SegmentState(now, state.floor, -1, state.start, speaking, last_speech, state.utterance), None
+            inside = replace(state, position=now, speaking=speaking, last_speech=last_speech)
+            match rules.pause(state.position - state.last_speech, silence):
+                case "begun":
+                    end = min(last_speech + self._pad_after, now)
+                    return inside, Pause(state.utterance, state.start, end, silence)
+                case "over":
+                    return inside, Resumed(state.utterance, now)
+            return inside, None
         end = min(last_speech + self._pad_after, now) if reason == "silence" else now
         # Speech that is cut by the length rule goes on in the next utterance, from the cut.
         candidate = end if speaking else -1
-        closed = SegmentState(now, end, candidate, utterance=state.utterance + 1)
-        return closed, End(state.utterance, state.start, end, now - last_speech, reason)
+        closed = replace(self._between(state, now, end, state.utterance + 1), candidate=candidate)
+        return closed, End(state.utterance, state.start, end, silence, reason)

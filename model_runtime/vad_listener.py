@@ -5,10 +5,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from model_runtime.calls import Call, States, Steps
+from model_runtime.endpoint import EndpointRules
 from model_runtime.frame_probability import ProbabilityKernel
-from model_runtime.recognizer import Recognizer, UtteranceState
-from model_runtime.records import Event, SpeechBegin, SpeechEnd
-from model_runtime.segmenter import Begin, End, Segmenter, SegmentState
+from model_runtime.recognizer import Recognizer, UtteranceState, tentative_end
+from model_runtime.records import Event, SpeechBegin, SpeechEnd, SpeechResumed
+from model_runtime.segmenter import Begin, Change, End, Pause, Resumed, Segmenter, SegmentState
 
 
 class VadListenerState(msgspec.Struct, frozen=True, array_like=True):
@@ -21,9 +22,12 @@ class VadListenerState(msgspec.Struct, frozen=True, array_like=True):
     recent: np.ndarray
     states: States
     segment: SegmentState
+    # Also where there is no recogniser: it counts the revisions.
     utterance: UtteranceState | None = None
     # How far the open utterance has been given to the recogniser.
     heard: int = 0
+    # Of this session; None: as the recipe has it.
+    partial_interval: int | None = None
 
 
 class VadListener:
@@ -37,10 +41,11 @@ class VadListener:
         self._context = kernel.framing.context_samples
         self._lookback = segmenter.lookback_samples(self._block)
 
-    def start(self) -> VadListenerState:
-        """Gives the state of a new session."""
+    def start(self, rules: EndpointRules | None = None, partial_interval: int | None = None) -> VadListenerState:
+        """Gives the state of a new session, with rules of its own where it has them."""
         context, nothing = np.zeros(self._context, np.float32), np.zeros(0, np.float32)
-        return VadListenerState(0, context, nothing, self._kernel.initial_states(), SegmentState())
+        states, segment = self._kernel.initial_states(), SegmentState(rules=rules)
+        return VadListenerState(0, context, nothing, states, segment, partial_interval=partial_interval)
 
     def push(
         self, state: VadListenerState, vad_audio: np.ndarray, asr_audio: np.ndarray, events: list[Event]
@@ -80,10 +85,8 @@ class VadListener:
         for probability in probabilities[:frames].tolist():
             segment, change = self._segmenter.advance(state.segment, probability, frame)
             state = replace(state, segment=segment)
-            if isinstance(change, Begin):
-                state = self._open(state, change, events)
-            elif isinstance(change, End):
-                state = yield from self._close(state, change, min(segment.position, block_end), events)
+            if change is not None:
+                state = yield from self._follow(state, change, min(segment.position, block_end), events)
         state = yield from self._hear(state, block_end, events)
         keep = state.received - block_end + self._lookback_from(block_end, state.segment)
         return replace(state, recent=state.recent[max(0, len(state.recent) - keep) :])
@@ -92,11 +95,29 @@ class VadListener:
         """How far before `now` a later utterance may begin: not before the last speech of the one under way."""
         return self._lookback if segment.start < 0 else min(self._lookback, max(0, now - segment.last_speech))
 
+    def _follow(
+        self, state: VadListenerState, change: Change, now: int, events: list[Event]
+    ) -> Steps[VadListenerState]:
+        """Does what a transition of the segmenter, known at position `now`, asks for."""
+        match change:
+            case Begin():
+                return self._open(state, change, events)
+            case Pause():
+                return (yield from self._pause(state, change, now, events))
+            case Resumed(number, position) if state.utterance is not None:
+                utterance = state.utterance
+                events.append(SpeechResumed(number, utterance.revision, position))
+                return replace(state, utterance=replace(utterance, revision=utterance.revision + 1))
+            case End():
+                return (yield from self._close(state, change, now, events))
+        return state
+
     def _open(self, state: VadListenerState, begin: Begin, events: list[Event]) -> VadListenerState:
         events.append(SpeechBegin(begin.utterance, begin.start))
-        if self._recognizer is None:
-            return state
-        return replace(state, utterance=self._recognizer.start(begin.utterance, begin.start), heard=begin.start)
+        number, start = begin
+        utterance = self._recognizer.start(number, start) if self._recognizer else UtteranceState(number, start, ())
+        utterance = replace(utterance, partial_interval=state.partial_interval)
+        return replace(state, utterance=utterance, heard=start)
 
     def _hear(self, state: VadListenerState, now: int, events: list[Event]) -> Steps[VadListenerState]:
         """Gives the recogniser the open utterance's audio up to position `now`."""
@@ -106,6 +127,17 @@ class VadListener:
         audio = state.recent[first : first + now - state.heard]
         utterance = yield from self._recognizer.push(state.utterance, audio, events)
         return replace(state, utterance=utterance, heard=now)
+
+    def _pause(self, state: VadListenerState, pause: Pause, now: int, events: list[Event]) -> Steps[VadListenerState]:
+        """Says what would be said if the utterance ended at position `now`."""
+        state = yield from self._hear(state, now, events)
+        if state.utterance is None:
+            return state
+        utterance, event = yield from tentative_end(
+            self._recognizer, state.utterance, pause.start, min(pause.end, now), pause.silence
+        )
+        events.append(event)
+        return replace(state, utterance=utterance)
 
     def _close(self, state: VadListenerState, end: End, now: int, events: list[Event]) -> Steps[VadListenerState]:
         """Ends the utterance, known at position `now`: the rest of its audio, SpeechEnd, Final."""

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import apache_beam as beam
 import msgspec
@@ -24,17 +24,19 @@ from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from pipelines.prism import answer_progress_briefly, is_local, streaming_options
 from service.wire import AudioDefaults
+from transforms.count_windows import CountResults, CountWindows, StatsConfig
 from transforms.dead_letter import DEAD_LETTERS
-from transforms.infer_sessions import UTTERANCES, InferSessions
+from transforms.infer_sessions import STATS, UTTERANCES, InferSessions
 from transforms.kafka_chunks import CHUNKS, DecodeChunks
 from transforms.kafka_config import KafkaConfig
-from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
+from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output, stats_output
 from transforms.kafka_reader import stop_reading
 from transforms.kafka_topics import list_partitions
 from transforms.read_kafka import ReadFromKafka
 from transforms.result import ENHANCED, RESULTS
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.stream_records import KafkaOutput
+from transforms.window_stats import StatsPart
 from transforms.write_kafka import WriteToKafka
 
 _logger = logging.getLogger(__name__)
@@ -55,13 +57,19 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipe: str = "streaming"
     # Devices, variants and threads.
     route: RouteConfig = RouteConfig()
+    # Recipes that hear utterances whole: transcriptions that run at the same time, on route.threads cores each. With
+    # Prism 4 at most, which runs 8 bundles of work at a time and needs some for the chunks.
+    transcriptions: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
     # Which results are written.
     results: OutputConfig = OutputConfig()
+    # Figures of the job by windows of event time.
+    stats: StatsConfig = StatsConfig()
 
     def topics(self) -> list[str]:
         """Gives the topics that must be there."""
         topics = self.kafka.topics
-        return [topics.audio, topics.results, topics.dead_letters] + [topics.enhanced] * self.results.enhanced
+        asked = [topics.enhanced] * self.results.enhanced + [topics.stats] * self.stats.write
+        return [topics.audio, topics.results, topics.dead_letters, *asked]
 
 
 def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions | None = None) -> None:
@@ -82,10 +90,17 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
     outputs: list[tuple[str, beam.PCollection, Callable[[Any, str], KafkaOutput], str]]
     outputs = [("Results", inferred[RESULTS], result_output, topics.results)]
     if infer.defers:
-        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription()
+        finals = inferred[UTTERANCES] | "TranscribeUtterances" >> infer.transcription(config.transcriptions)
         outputs += [("Finals", finals, result_output, topics.results)]
     outputs += [("DeadLetters", letters, dead_letter_output, topics.dead_letters)]
     outputs += [("Enhanced", inferred[ENHANCED], enhanced_output, topics.enhanced)] * config.results.enhanced
+    if config.stats.write:
+        parts = [inferred[STATS], letters | "CountLetters" >> beam.Map(lambda _: StatsPart(dead_letters=1))]
+        parts += [
+            found | f"Count{kind}" >> CountResults() for kind, found, encode, _ in outputs if encode is result_output
+        ]
+        figures = tuple(parts) | "CountWindows" >> CountWindows(config.stats)
+        outputs += [("Stats", figures, stats_output, topics.stats)]
     for kind, records, encode, topic in outputs:
         records | f"Write{kind}" >> WriteToKafka(config.kafka, topic, encode, producer)
 
@@ -104,7 +119,7 @@ def make_inference(config: StreamingConfig) -> InferSessions:
             "set results.enhanced to false"
         )
     defer = hears_whole_utterances(recipe)
-    return InferSessions(config.recipe, config.route, config.session, config.results, defer)
+    return InferSessions(config.recipe, config.route, config.session, config.results, defer, config.stats.write)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,10 +42,12 @@ class Piece(NamedTuple):
     headers: list[tuple[str, bytes]]
 
 
-def cut(recording: Recording, chunk_ms: int, encoding: str, speed: float) -> Iterator[Piece]:
+def cut(
+    recording: Recording, chunk_ms: int, encoding: str, speed: float, extra: Sequence[tuple[str, bytes]] = ()
+) -> Iterator[Piece]:
     """Gives a recording's records: each is due when its last sample has been captured; the last one ends the stream.
 
-    With speed 0 all are due at once and were captured as if the recording had just ended.
+    With speed 0 all are due at once and were captured as if the recording had just ended. Each has the `extra` headers.
     """
     samples, rate_hz = recording.audio
     size = max(1, round(rate_hz * chunk_ms / 1000))
@@ -59,7 +61,7 @@ def cut(recording: Recording, chunk_ms: int, encoding: str, speed: float) -> Ite
             captured_ms, due_ms = captured_ms - 1000 * len(samples) / rate_hz, 0.0
         headers = ChunkHeaders(encoding, rate_hz, 1, sequence, sequence == count - 1)
         payload = _ENCODERS[encoding](samples[first:last])
-        yield Piece(due_ms, recording.session, captured_ms, payload, encode_headers(headers))
+        yield Piece(due_ms, recording.session, captured_ms, payload, [*encode_headers(headers), *extra])
 
 
 def play(
@@ -69,13 +71,14 @@ def play(
     chunk_ms: int = 100,
     encoding: str = "LINEAR16",
     speed: float = 1.0,
+    extra: Sequence[tuple[str, bytes]] = (),
 ) -> int:
     """Plays recordings at the same time and gives the number of records, all of which have been acknowledged.
 
     Raises:
         KafkaError: a record was not acknowledged.
     """
-    pieces = [cut(recording, chunk_ms, encoding, speed) for recording in recordings]
+    pieces = [cut(recording, chunk_ms, encoding, speed, extra) for recording in recordings]
     futures = []
     producer = KafkaProducer(
         bootstrap_servers=bootstrap_servers, acks="all", enable_idempotence=True, allow_auto_create_topics=False
@@ -122,10 +125,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=1.0, help="1 as it was spoken, 2 twice as fast, 0 at once")
     parser.add_argument("--chunk-ms", type=int, default=100, help="audio in one record, default: %(default)s ms")
     parser.add_argument("--encoding", choices=ENCODINGS, default="LINEAR16", help="default: %(default)s")
+    parser.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a further header of each record, such as tentative_end_ms=300; can be given again",
+    )
     parser.add_argument("--session", help="the session's id; default: the file's name without its ending")
     args = parser.parse_args(argv)
     if args.speed < 0 or args.chunk_ms < 1:
         parser.error("--speed must be 0 or more, --chunk-ms 1 or more")
+    extra = [(name, value.encode()) for name, _, value in (header.partition("=") for header in args.header)]
+    if not all(name and value for name, value in extra):
+        parser.error(f"--header must be NAME=VALUE, got {args.header}")
     try:
         audios = [decode_file(path) for path in args.files]
     except AudioError as error:
@@ -134,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = session_names(args.files, args.session)
     recordings = [Recording(name, audio) for name, audio in zip(names, audios, strict=True)]
     try:
-        count = play(recordings, args.bootstrap_servers, args.topic, args.chunk_ms, args.encoding, args.speed)
+        count = play(recordings, args.bootstrap_servers, args.topic, args.chunk_ms, args.encoding, args.speed, extra)
     except KafkaError as error:
         print(f"{args.topic} on {args.bootstrap_servers}: {error}", file=sys.stderr)
         return 1

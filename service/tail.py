@@ -21,6 +21,10 @@ from service.wire import decode_result
 Fields = dict[str, Any]
 
 
+# What stands behind the text of an utterance that is not over, or may be.
+_PROVISIONAL = {"partial": "...", "speech_resumed": "...", "tentative_end": "(over?)"}
+
+
 class Follower:
     """Follows a topic of results from where it stands when this is made, or from its beginning."""
 
@@ -70,8 +74,8 @@ class Display:
     def show(self, result: Fields) -> str:
         """Gives what is to be written for a result; nothing for most types."""
         kind, session = result["type"], result["session"]
-        if kind == "partial" and self._width is not None:
-            line = f"{session}: {result['text']} ..."
+        if kind in _PROVISIONAL and self._width is not None:
+            line = f"{session}: {result['text']} {_PROVISIONAL[kind]}"
             return "\r\x1b[K" + (line if len(line) < self._width else "…" + line[2 - self._width :])
         clear = "" if self._width is None else "\r\x1b[K"
         if kind == "final":

@@ -12,6 +12,7 @@ SAMPLE_RATE_HERTZ = "sample_rate_hertz"
 CHANNELS = "channels"
 SEQUENCE = "sequence"
 END_OF_STREAM = "end_of_stream"
+ENHANCED = "enhanced"
 
 NO_SEQUENCE = -1
 """The sequence number where the sender gives none: the offset is the order."""
@@ -61,10 +62,10 @@ def decode_headers(headers: Iterable[tuple[str, bytes | None]], defaults: AudioD
     given = {name: value for name, value in headers if value}
     return ChunkHeaders(
         encoding=_text(given, ENCODING) or defaults.encoding,
-        sample_rate_hz=_number(given, SAMPLE_RATE_HERTZ, defaults.sample_rate_hz),
-        channels=_number(given, CHANNELS, defaults.channels),
-        sequence=_number(given, SEQUENCE, NO_SEQUENCE),
-        end_of_stream=_flag(given, END_OF_STREAM),
+        sample_rate_hz=decode_number(given, SAMPLE_RATE_HERTZ, defaults.sample_rate_hz),
+        channels=decode_number(given, CHANNELS, defaults.channels),
+        sequence=decode_number(given, SEQUENCE, NO_SEQUENCE),
+        end_of_stream=decode_flag(given, END_OF_STREAM, False),
     )
 
 
@@ -87,14 +88,12 @@ def decode_result(value: bytes) -> dict[str, object]:
     return msgspec.json.decode(value, type=dict[str, object])
 
 
-def _text(given: Mapping[str, bytes], name: str) -> str:
-    try:
-        return given.get(name, b"").decode("ascii").strip().upper()
-    except UnicodeDecodeError as error:
-        raise AudioError(f"header {name} must be ASCII, got {given[name][:64]!r}") from error
+def decode_number(given: Mapping[str, bytes], name: str, default: int) -> int:
+    """Gives a header's number.
 
-
-def _number(given: Mapping[str, bytes], name: str, default: int) -> int:
+    Raises:
+        AudioError: it is none, or too long.
+    """
     value = given.get(name)
     if value is None:
         return default
@@ -104,8 +103,22 @@ def _number(given: Mapping[str, bytes], name: str, default: int) -> int:
     return int(value)
 
 
-def _flag(given: Mapping[str, bytes], name: str) -> bool:
-    value = given.get(name, b"0").lower()
-    if value not in (b"0", b"1", b"false", b"true"):
+def decode_flag(given: Mapping[str, bytes], name: str, default: bool) -> bool:
+    """Gives a header's yes or no.
+
+    Raises:
+        AudioError: it is neither.
+    """
+    value = given.get(name)
+    if value is None:
+        return default
+    if value.lower() not in (b"0", b"1", b"false", b"true"):
         raise AudioError(f"header {name} must be 1 or 0, got {value[:64]!r}")
-    return value in (b"1", b"true")
+    return value.lower() in (b"1", b"true")
+
+
+def _text(given: Mapping[str, bytes], name: str) -> str:
+    try:
+        return given.get(name, b"").decode("ascii").strip().upper()
+    except UnicodeDecodeError as error:
+        raise AudioError(f"header {name} must be ASCII, got {given[name][:64]!r}") from error

@@ -1,5 +1,6 @@
 """InferSessions: the engine over live sessions, each with its own state in the runner's hands."""
 
+import time
 from collections.abc import Iterator
 from copy import copy
 from typing import Any, Literal, TypeAlias
@@ -28,21 +29,25 @@ from transforms.engine_handle import _EngineFn
 from transforms.result import ENHANCED, RESULTS, Result
 from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
-from transforms.session_turn import COUNTS, Turn
+from transforms.session_turn import COUNTS, Turn, count_turn
 from transforms.stream_records import Chunk, EnhancedChunk, SpokenUtterance
 from transforms.transcribe_utterances import TranscribeUtterances
+from transforms.window_stats import StatsPart
 
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
 _Output: TypeAlias = (
     Result
     | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
     | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
-    | TaggedOutput[Literal["utterances"], tuple[str, SpokenUtterance]]  # UTTERANCES
+    | TaggedOutput[Literal["utterances"], SpokenUtterance]  # UTTERANCES
+    | TaggedOutput[Literal["stats"], StatsPart]  # STATS
 )
 
 
 UTTERANCES = "utterances"
-"""The output tag of (session, SpokenUtterance): what has to be transcribed."""
+"""The output tag of SpokenUtterance: what has to be transcribed."""
+STATS = "stats"
+"""The output tag of StatsPart: what was heard, at what cost."""
 
 
 class InferSessions(beam.PTransform):
@@ -61,11 +66,17 @@ class InferSessions(beam.PTransform):
         session: SessionConfig = SessionConfig(),  # noqa: B008  (frozen)
         output: OutputConfig = OutputConfig(),  # noqa: B008  (frozen)
         defer: bool = False,
+        count: bool = False,
     ) -> None:
-        """With `defer`, a recogniser that hears utterances whole is not run here: there are UTTERANCES then."""
+        """Takes what a session is run with.
+
+        Args:
+            defer: a recogniser that hears utterances whole is not run here: there are UTTERANCES then.
+            count: there are STATS.
+        """
         super().__init__()
         self.defers = defer
-        self._fn = _InferSessionsFn(recipe, route, session, output, defer)
+        self._fn = _InferSessionsFn(recipe, route, session, output, defer, count)
 
     def load_engine(self) -> SpeechEngine:
         """Loads the engine in this process, where the workers' threads will find it as long as it is held.
@@ -78,14 +89,14 @@ class InferSessions(beam.PTransform):
         loaded.setup()
         return loaded.engine
 
-    def transcription(self) -> TranscribeUtterances:
-        """Gives the step that transcribes this step's UTTERANCES, with the same engine."""
-        return self._fn.transcription()
+    def transcription(self, places: int = 1) -> TranscribeUtterances:
+        """Gives the step that transcribes this step's UTTERANCES, with the same engine, in so many places at a time."""
+        return self._fn.transcription(places)
 
     def expand(self, chunks: beam.PCollection) -> Any:
         # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.
         infer = beam.ParDo(self._fn)
-        return chunks | "Infer" >> infer.with_outputs(ENHANCED, DEAD_LETTERS, UTTERANCES, main=RESULTS)
+        return chunks | "Infer" >> infer.with_outputs(ENHANCED, DEAD_LETTERS, UTTERANCES, STATS, main=RESULTS)
 
 
 class _InferSessionsFn(_EngineFn):
@@ -96,15 +107,19 @@ class _InferSessionsFn(_EngineFn):
     DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
 
     def __init__(
-        self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig, defer: bool
+        self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig, defer: bool, count: bool
     ) -> None:
         super().__init__(recipe, route, defer)
         self._session = session
         self._output = output
         self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}
+        self._count = count
+        self._turn_us = Metrics.distribution("speech.sessions", "turn_us")
+        self._lag_ms = Metrics.distribution("speech.sessions", "lag_ms")
+        self._records_behind = Metrics.distribution("speech.sessions", "records_behind")
 
-    def transcription(self) -> TranscribeUtterances:
-        return TranscribeUtterances(self._recipe, self._route, self._shared)
+    def transcription(self, places: int) -> TranscribeUtterances:
+        return TranscribeUtterances(self._recipe, self._route, self._shared, places)
 
     def setup(self) -> None:
         super().setup()
@@ -124,7 +139,9 @@ class _InferSessionsFn(_EngineFn):
         deadline: RuntimeTimer = beam.DoFn.TimerParam(DEADLINE),  # noqa: B008
     ) -> Iterator[_Output]:
         _, chunks = element
+        began_ns = time.perf_counter_ns()
         turn = self._logic.advance(book.read(), chunks)
+        yield from self._measure(turn, began_ns)
         yield from self._hand_on(turn, audio)
         yield from self._carry_out(turn, book, deadline)
 
@@ -139,15 +156,30 @@ class _InferSessionsFn(_EngineFn):
     ) -> Iterator[_Output]:
         data = book.read()
         if data is not None:
+            began_ns = time.perf_counter_ns()
             turn = self._logic.expire(data, session, fired.micros // 1000)
+            yield from self._measure(turn, began_ns)
             yield from self._hand_on(turn, audio)
             yield from self._carry_out(turn, book, deadline)
 
+    def _measure(self, turn: Turn, began_ns: int) -> Iterator[_Output]:
+        """Counts what a turn did, and what it cost."""
+        turn_us = (time.perf_counter_ns() - began_ns) // 1000
+        self._turn_us.update(turn_us)
+        if turn.lag is not None:
+            self._records_behind.update(turn.lag.records)
+            if turn.lag.ms is not None:
+                self._lag_ms.update(turn.lag.ms)
+        for name, count in turn.counts.items():
+            self._counters[name].inc(count)
+        if self._count and turn.counts:
+            yield TaggedOutput(STATS, count_turn(turn, turn_us))
+
     def _hand_on(self, turn: Turn, audio: BagRuntimeState) -> Iterator[_Output]:
-        """Keeps the audio of an utterance under way, and gives the utterances that have ended."""
+        """Keeps the audio of an utterance under way, and gives what is to be transcribed."""
         for place, spoken in enumerate(turn.utterances):
             before = b"".join(audio.read()) if turn.continues and not place else b""
-            yield TaggedOutput(UTTERANCES, (spoken.heard.session, spoken._replace(pcm=before + spoken.pcm)))
+            yield TaggedOutput(UTTERANCES, spoken._replace(pcm=before + spoken.pcm))
         if turn.audio_over:
             audio.clear()
         if turn.audio:
@@ -167,5 +199,3 @@ class _InferSessionsFn(_EngineFn):
             yield TaggedOutput(ENHANCED, chunk)
         for letter in turn.dead_letters:
             yield TaggedOutput(DEAD_LETTERS, letter)
-        for name, count in turn.counts.items():
-            self._counters[name].inc(count)

@@ -65,6 +65,8 @@ def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
         offset=record.offset,
         headers=record.headers,
         substituted=record.substituted,
+        read_ms=record.read_ms,
+        behind=record.behind,
     )
 
 

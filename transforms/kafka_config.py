@@ -16,6 +16,8 @@ class TopicsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enhanced: str = "speech.enhanced"
     # Written: the original records that could not be used, with the reason in headers.
     dead_letters: str = "speech.audio-dlt"
+    # Written: figures of the job by windows of event time; only with stats.write.
+    stats: str = "speech.stats"
 
 
 class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,17 +1,22 @@
 """From results, clean audio and dead letters to the records of their topics, after the wire (docs/streaming.md)."""
 
-import time
-
 from service.wire import ChunkHeaders, encode_headers
 from transforms.dead_letter import DeadLetter, Header
 from transforms.result import Result, result_to_json
 from transforms.stream_records import EnhancedChunk, KafkaOutput
+from transforms.timing import clock_ms
+from transforms.window_stats import WindowStats, stats_id, stats_to_json
 
 
 def result_output(result: Result, topic: str) -> KafkaOutput:
     """Gives the record of a result; its latency is measured here."""
-    value = result_to_json(result, now_ms=int(time.time() * 1000))
+    value = result_to_json(result, now_ms=clock_ms())
     return KafkaOutput(topic, result.session.encode(), value, [], None)
+
+
+def stats_output(stats: WindowStats, topic: str) -> KafkaOutput:
+    """Gives the record of a window's figures."""
+    return KafkaOutput(topic, stats_id(stats).encode(), stats_to_json(stats), [], None)
 
 
 def enhanced_output(chunk: EnhancedChunk, topic: str) -> KafkaOutput:

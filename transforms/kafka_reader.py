@@ -79,6 +79,11 @@ class PartitionReader:
         position: int = self._consumer.position(self._tp)
         return position
 
+    def behind(self, offset: int) -> int:
+        """Gives how many records the broker had behind this one at the last fetch."""
+        end: int | None = self._consumer.highwater(self._tp)
+        return 0 if end is None else max(0, end - offset - 1)
+
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
         if offset is not None and offset != self._committed_offset:
@@ -107,8 +112,10 @@ class PartitionReader:
         self._consumer.seek(self._tp, target)
 
 
-def to_kafka_record(record: ConsumerRecord, time: EventTime, stream_ms: int) -> KafkaRecord:
-    """Gives a consumer's record as the job knows it."""
+def to_kafka_record(
+    record: ConsumerRecord, time: EventTime, stream_ms: int, read_ms: int, behind: int = 0
+) -> KafkaRecord:
+    """Gives a consumer's record as the job knows it; for the other arguments see KafkaRecord."""
     return KafkaRecord(
         record.topic,
         record.partition,
@@ -119,6 +126,8 @@ def to_kafka_record(record: ConsumerRecord, time: EventTime, stream_ms: int) -> 
         time.event_ms,
         time.substituted,
         stream_ms,
+        read_ms,
+        behind,
     )
 
 

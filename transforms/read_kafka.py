@@ -179,7 +179,8 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
             self._substituted.inc()
         self._records.inc()
         stream_ms = reader.clock.stamp(time_of.event_ms)
-        return TimestampedValue(to_kafka_record(record, time_of, stream_ms), Timestamp(micros=stream_ms * 1000))
+        stamped = to_kafka_record(record, time_of, stream_ms, now_ms, reader.behind(record.offset))
+        return TimestampedValue(stamped, Timestamp(micros=stream_ms * 1000))
 
 
 class _CommittingReadPartitionFn(_ReadPartitionFn):

@@ -12,12 +12,15 @@ from model_runtime.records import (
     Partial,
     SpeechBegin,
     SpeechEnd,
+    SpeechResumed,
+    TentativeEnd,
     Utterance,
     UtteranceAudio,
     Word,
 )
 from transforms.milliseconds import samples_to_ms
 from transforms.record_coder import register
+from transforms.timing import Timing, timing_fields
 
 RESULTS = "results"
 """The output tag of Result records."""
@@ -45,7 +48,8 @@ class Heard(NamedTuple):
     incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
     far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
-    sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock.
+    sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock; timing:
+    where the time since then went, None outside streams.
     """
 
     session: str
@@ -55,14 +59,16 @@ class Heard(NamedTuple):
     gaps: list[Gap] = []  # noqa: RUF012  (a NamedTuple default, never changed)
     duplicates: int = 0
     captured_ms: int | None = None
+    timing: Timing | None = None
 
 
 class Result(NamedTuple):
     """One event of a session. `result_id` is the same on every replay: keep one row per id.
 
-    type: speech_begin, speech_end, partial, final or session_end. utterance counts from 0 within the session and is -1
-    at session_end; revision counts within an utterance, a final has the highest. reason: what ended the speech
-    (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty otherwise.
+    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
+    0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
+    what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
+    otherwise. stability: of a partial, None otherwise and where the recogniser does not say. timing: of finals.
     """
 
     result_id: str
@@ -81,6 +87,8 @@ class Result(NamedTuple):
     duplicates: int
     reason: str
     captured_ms: int | None
+    stability: float | None = None
+    timing: Timing | None = None
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
@@ -90,12 +98,18 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
             return _result(heard, made_by, "speech_begin", utterance, "begin", start, start)
         case SpeechEnd(utterance, start, end, reason):
             return _result(heard, made_by, "speech_end", utterance, "end", start, end)._replace(reason=reason)
-        case Partial(utterance, revision, text, start, end):
+        case TentativeEnd(utterance, revision, text, words, start, end):
+            result = _result(heard, made_by, "tentative_end", utterance, str(revision), start, end)
+            return result._replace(revision=revision, text=text, words=list(words))
+        case SpeechResumed(utterance, revision, position):
+            result = _result(heard, made_by, "speech_resumed", utterance, str(revision), position, position)
+            return result._replace(revision=revision)
+        case Partial(utterance, revision, text, start, end, stability):
             result = _result(heard, made_by, "partial", utterance, str(revision), start, end)
-            return result._replace(revision=revision, text=text)
+            return result._replace(revision=revision, text=text, stability=stability)
         case Final(utterance, revision, text, words, _, start, end):
             result = _result(heard, made_by, "final", utterance, str(revision), start, end)
-            return result._replace(revision=revision, text=text, words=list(words))
+            return result._replace(revision=revision, text=text, words=list(words), timing=heard.timing)
         case Enhanced() | UtteranceAudio() | Utterance():
             return None
 
@@ -118,6 +132,8 @@ def result_to_json(result: Result, now_ms: int | None = None) -> bytes:
     fields["gaps"] = [gap._asdict() for gap in result.gaps]
     timed = now_ms is not None and captured_ms is not None and captured_ms <= now_ms
     fields["latency_ms"] = now_ms - captured_ms if timed else None
+    if result.timing is not None and now_ms is not None:
+        fields["timing"] = timing_fields(result.timing, now_ms)
     return msgspec.json.encode(fields)
 
 

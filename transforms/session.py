@@ -12,22 +12,25 @@ reasons:
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from model_runtime.engine import SessionState, SpeechEngine
-from model_runtime.errors import AudioError, SpeechError, StateError
+from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
-from transforms.milliseconds import samples_to_ms
+from transforms.lag import Lag, measure_lag
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_order import Order, Verdict
+from transforms.session_settings import Wishes, start_as_asked, start_with
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
+from transforms.timing import Moments, clock_ms
 
 _logger = logging.getLogger(__name__)
 
@@ -35,24 +38,25 @@ _logger = logging.getLogger(__name__)
 class SessionLogic:
     """Takes sessions on, some chunks at a time. Holds no session: their memory comes in and goes out as bytes."""
 
-    def __init__(self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig) -> None:
-        self._engine = engine
-        self._config = session
-        self._output = output
+    def __init__(
+        self, engine: SpeechEngine, session: SessionConfig, output: OutputConfig, clock: Callable[[], int] = clock_ms
+    ) -> None:
+        """clock: Unix ms; only the timing of results comes from it."""
+        self._play = partial(_Play, engine, session, output, clock)
 
     def advance(self, data: bytes | None, chunks: Sequence[Chunk]) -> Turn:
         """Takes in the next chunks (one or more) of a session whose memory is `data` (None: its key is not known).
 
         What is said does not depend on how many chunks come at once; one call of the engine hears them all.
         """
-        return _Play(self._engine, self._config, self._output, chunks[0].session, data).advance(chunks)
+        return self._play(chunks[0].session, data).advance(chunks)
 
     def expire(self, data: bytes, session: str, now_ms: int) -> Turn:
         """Does what is due at the stream time `now_ms`: gives up a gap, ends a session, forgets a tombstone.
 
         Where nothing is due (runners can fire early, and a chunk may have moved the deadline) only the timer changes.
         """
-        return _Play(self._engine, self._config, self._output, session, data).expire(now_ms)
+        return self._play(session, data).expire(now_ms)
 
 
 class _Play:
@@ -63,12 +67,22 @@ class _Play:
     """
 
     def __init__(
-        self, engine: SpeechEngine, config: SessionConfig, output: OutputConfig, session: str, data: bytes | None
+        self,
+        engine: SpeechEngine,
+        config: SessionConfig,
+        output: OutputConfig,
+        clock: Callable[[], int],
+        session: str,
+        data: bytes | None,
     ) -> None:
         self._engine = engine
         self._config = config
+        self._output = output
         self._session = session
-        self._voice = Voice(engine, output, session)
+        self._clock = clock
+        self._began_ms = clock()
+        self._lag: Lag | None = None
+        self._voice = Voice(engine, output, session, self._began_ms)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
         self._state: SessionState | None = None
@@ -76,9 +90,10 @@ class _Play:
         self._book = None if data is None else self._read(data)
 
     def advance(self, chunks: Sequence[Chunk]) -> Turn:
+        self._lag = measure_lag(chunks, self._began_ms)
         for chunk in chunks:
             book = self._open_book()
-            if book is not None and _begins_anew(book, chunk):
+            if book is not None and book.begins_anew(chunk):
                 self._close(book, "restart")
             elif book is not None:
                 # What is due at the very time of the chunk is not yet due: it came in time.
@@ -147,17 +162,19 @@ class _Play:
             self._counts["chunks_without_audio"] += 1
             return
         order: Order | None = Order()
-        if tombstone is not None and not _begins_anew(tombstone, chunk):
-            order = self._order_after(tombstone, chunk)
+        wishes = Wishes()
+        if tombstone is not None and not tombstone.begins_anew(chunk):
+            order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
         if order is None:
             return
         try:
-            self._state = self._engine.start(chunk.sample_rate_hz)
+            wishes, self._state, _ = start_with(self._engine, chunk.sample_rate_hz, wishes)
         except AudioError as error:
             self._refuse(chunk, "audio", error)
             return
         self._counts["sessions_opened"] += 1
         self._book = new_book(chunk, order)
+        self._book.wishes = wishes
         if tombstone is not None:
             self._book.timer_ms = tombstone.timer_ms
         self._take(self._book, chunk)
@@ -180,7 +197,7 @@ class _Play:
     def _take(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes a chunk into its open session, and after it those that have waited for it."""
         if chunk.sequence > book.order.next_sequence:
-            chunk = self._without_excess(chunk)
+            chunk = self._without_excess(chunk)._replace(taken_ms=self._began_ms)
         verdict = book.order.take(chunk)
         if verdict is Verdict.DUPLICATE:
             self._counts["chunks_duplicate"] += 1
@@ -226,6 +243,8 @@ class _Play:
 
     def _hear(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes the samples of a chunk whose turn it is; what cannot be used is refused and leaves no trace."""
+        if not book.samples:
+            self._grant(book, chunk)
         try:
             samples, split_frame = decode_chunk(chunk, book, self._config.max_chunk_bytes)
         except AudioError as error:
@@ -240,21 +259,23 @@ class _Play:
         elif book.audio_ms() >= self._config.max_session_ms:
             self._close(book, "length")
 
+    def _grant(self, book: SessionBook, chunk: Chunk) -> None:
+        """Has a session of which nothing has been heard yet start as a chunk asks for it."""
+        asked = start_as_asked(self._engine, book.sample_rate_hz, book.wishes, chunk, self._output.enhanced)
+        book.wishes, self._state, problems = asked
+        if problems:
+            self._counts["settings_refused"] += 1
+            self._dead_letters.append(refused_chunk(chunk, "settings", ConfigError("; ".join(problems))))
+
     def _keep(self, book: SessionBook, chunk: Chunk, samples: np.ndarray) -> None:
         """Keeps samples for the next call of the engine."""
         if not len(samples):
             self._counts["chunks_without_audio"] += 1
             return
         self._counts["chunks"] += 1
-        if not book.samples:
-            book.first_event_ms = chunk.event_ms
+        self._counts["audio_us"] += len(samples) * 1_000_000 // book.sample_rate_hz
         self._unheard.append(samples)
-        book.samples += len(samples)
-        book.chunk_samples = len(samples)
-        length_ms = samples_to_ms(len(samples), book.sample_rate_hz)
-        book.captured_ms = chunk.event_ms + length_ms
-        book.clocked = not chunk.substituted
-        book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + length_ms + self._config.idle_timeout_ms)
+        book.note_audio(chunk, len(samples), self._began_ms, self._config)
 
     def _listen(self, book: SessionBook) -> None:
         """Lets the engine hear what has been kept, and says what it says."""
@@ -282,7 +303,7 @@ class _Play:
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
-        book.engine = b""
+        book.engine, book.moments = b"", Moments()
         book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
         self._state = None
@@ -308,6 +329,7 @@ class _Play:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
         voice = self._voice
+        voice.finish(self._clock())
         return Turn(
             data,
             timer_ms,
@@ -319,10 +341,5 @@ class _Play:
             voice.continues,
             voice.audio,
             voice.audio_over,
+            self._lag,
         )
-
-
-def _begins_anew(book: SessionBook, chunk: Chunk) -> bool:
-    """Says whether the chunk is the first of another session of its key; a first chunk that comes twice is not."""
-    fresh = bool(book.ended) or book.order.next_sequence > 0
-    return chunk.sequence == 0 and fresh and chunk.event_ms > book.last_event_ms

@@ -7,9 +7,11 @@ from transforms.milliseconds import samples_to_ms
 from transforms.result import Gap, Heard
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
+from transforms.session_settings import Wishes
 from transforms.stream_records import Chunk
+from transforms.timing import Moments, begin_timing
 
-_VERSION = 2
+_VERSION = 3
 _MOST_GAPS = 32
 
 NO_TIMER = 0
@@ -21,11 +23,11 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
 
     incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
-    first and of the newest chunk; captured_ms: that of the last sample;
-    clocked: it is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
-    deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer that
-    is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose others are
-    yet to come.
+    first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by;
+    clocked: captured_ms is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
+    deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer
+    that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose
+    others are yet to come; wishes: what its sender has asked for and was granted.
     """
 
     version: int = _VERSION
@@ -40,6 +42,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     last_event_ms: int
     captured_ms: int
     clocked: bool = True
+    moments: Moments = Moments()
     opened_ms: int
     deadline_ms: int
     timer_ms: int = NO_TIMER
@@ -47,10 +50,12 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     order: Order
     gaps: list[Gap] = []
     split_frame: bytes = b""
+    wishes: Wishes = Wishes()
     engine: bytes = b""
 
-    def heard(self, session: str) -> Heard:
-        """Gives what this session's results say about it."""
+    def heard(self, session: str, now_ms: int = 0) -> Heard:
+        """Gives what this session's results say about it; now_ms: the clock when work on them began."""
+        captured_ms = self.captured_ms if self.clocked else None
         return Heard(
             session=session,
             incarnation=self.incarnation,
@@ -58,12 +63,30 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             audio_ms=self.audio_ms(),
             gaps=self.gaps,
             duplicates=self.order.duplicates,
-            captured_ms=self.captured_ms if self.clocked else None,
+            captured_ms=captured_ms,
+            timing=begin_timing(captured_ms, self.moments, now_ms),
         )
 
     def audio_ms(self) -> int:
         """Gives how much audio has been taken in."""
         return samples_to_ms(self.samples, self.sample_rate_hz)
+
+    def begins_anew(self, chunk: Chunk) -> bool:
+        """Says whether the chunk is the first of another session of this key; a first chunk that comes twice is not."""
+        fresh = bool(self.ended) or self.order.next_sequence > 0
+        return chunk.sequence == 0 and fresh and chunk.event_ms > self.last_event_ms
+
+    def note_audio(self, chunk: Chunk, count: int, now_ms: int, config: SessionConfig) -> None:
+        """Takes note of so many samples of a chunk that is heard; now_ms: the clock when work on it began."""
+        if not self.samples:
+            self.first_event_ms = chunk.event_ms
+        self.samples += count
+        self.chunk_samples = count
+        length_ms = samples_to_ms(count, self.sample_rate_hz)
+        self.captured_ms = chunk.event_ms + length_ms
+        self.clocked = not chunk.substituted
+        self.moments = Moments(chunk.read_ms, chunk.taken_ms or now_ms, now_ms)
+        self.deadline_ms = max(self.deadline_ms, chunk.stream_ms + length_ms + config.idle_timeout_ms)
 
     def note_gap(self, chunks: int, fill_samples: int) -> None:
         """Takes note of a gap and of the silence that fills it."""

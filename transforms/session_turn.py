@@ -4,10 +4,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from transforms.dead_letter import DeadLetter
+from transforms.lag import Lag
 from transforms.result import Result
 from transforms.stream_records import EnhancedChunk, SpokenUtterance
+from transforms.window_stats import StatsPart
 
 COUNTS = (
+    "audio_us",
     "chunks",
     "chunks_duplicate",
     "chunks_early",
@@ -18,6 +21,7 @@ COUNTS = (
     "frames_cut_off",
     "sessions_ended",
     "sessions_opened",
+    "settings_refused",
     "states_refused",
 )
 """The names under which a Turn counts."""
@@ -31,7 +35,7 @@ class Turn(NamedTuple):
 
     utterances: what is to be transcribed elsewhere; the first one's audio begins with what has been kept of it in turns
     before, if `continues`; audio: what is to be kept from now on of the utterance under way, behind what there is of it
-    already unless that is over (`audio_over`).
+    already unless that is over (`audio_over`); lag: of the newest chunk, None where none came.
     """
 
     book: bytes | None
@@ -44,3 +48,16 @@ class Turn(NamedTuple):
     continues: bool
     audio: bytes
     audio_over: bool
+    lag: Lag | None
+
+
+def count_turn(turn: Turn, turn_us: int) -> StatsPart:
+    """Gives what a turn that took `turn_us` counts for in its window; results and dead letters count on their way."""
+    return StatsPart(
+        sessions_opened=turn.counts["sessions_opened"],
+        chunks=turn.counts["chunks"],
+        audio_us=turn.counts["audio_us"],
+        compute_us=turn_us,
+        lag_ms=-1 if turn.lag is None or turn.lag.ms is None else turn.lag.ms,
+        records_behind=-1 if turn.lag is None else turn.lag.records,
+    )

@@ -18,7 +18,8 @@ _ENHANCED_SAMPLES = 131_072
 class Voice:
     """Collects the results and the clean audio of one session, as far as the configuration wants them."""
 
-    def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str) -> None:
+    def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str, now_ms: int) -> None:
+        """now_ms: the clock when work on what is to be said begins."""
         self.results: list[Result] = []
         self.enhanced: list[EnhancedChunk] = []
         # Utterances that are to be transcribed elsewhere, and the audio of the one under way.
@@ -30,18 +31,22 @@ class Voice:
         self._engine = engine
         self._output = output
         self._session = session
+        self._now_ms = now_ms
 
     def say(self, book: SessionBook, events: list[Event]) -> None:
         """Takes the engine's events."""
         if not events:
             return
-        heard, made_by = book.heard(self._session), self._engine.made_by()
+        heard, made_by = book.heard(self._session, self._now_ms), self._engine.made_by()
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             match event:
                 case UtteranceAudio():
                     self.audio += event.pcm
-                case Utterance():
+                case Utterance(over=True):
+                    self._hand_on(event, heard)
+                    self.audio, self.audio_over = b"", True
+                case Utterance() if self._output.partials:
                     self._hand_on(event, heard)
                 case Partial() if not self._output.partials:
                     continue
@@ -60,18 +65,30 @@ class Voice:
         else:
             self.results.append(ended)
         self.audio, self.audio_over = b"", True
-        if self._output.enhanced:
+        if self._output.enhanced and book.wishes.enhanced:
             self._send(book, book.samples, b"", end_of_stream=True)
 
+    def finish(self, now_ms: int) -> None:
+        """Takes note that the work on all that has been said was done at `now_ms`."""
+        for index, result in enumerate(self.results):
+            if result.timing is not None:
+                self.results[index] = result._replace(timing=result.timing.computed(now_ms))
+        for index, spoken in enumerate(self.utterances):
+            if spoken.heard.timing is not None:
+                heard = spoken.heard._replace(timing=spoken.heard.timing.computed(now_ms))
+                self.utterances[index] = spoken._replace(heard=heard)
+
     def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
+        """Gives an utterance with what has been heard of it, in place of what had been heard of it a moment ago."""
+        if self.utterances and not self.utterances[-1].is_over():
+            self.utterances.pop()
         if not self.utterances:
             self.continues = not self.audio_over
         self.utterances.append(SpokenUtterance(utterance, self.audio, heard, []))
-        self.audio, self.audio_over = b"", True
 
     def _enhance(self, book: SessionBook, events: list[Enhanced]) -> None:
         """Sends what has been cleaned (it follows on, event by event) as one record: each record has its cost."""
-        if not self._output.enhanced or not events:
+        if not (self._output.enhanced and book.wishes.enhanced and events):
             return
         samples = np.frombuffer(b"".join([event.pcm for event in events]), "<f4")
         for start in range(0, len(samples), _ENHANCED_SAMPLES):

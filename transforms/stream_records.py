@@ -22,6 +22,7 @@ class KafkaRecord(NamedTuple):
     event_ms: its timestamp (Unix ms), or the time it was read where that is unusable (`substituted`); stream_ms: the
     time of its partition when it was read, never before event_ms, never falling from record to record, and rising
     between rounds. It is the record's Beam timestamp, so a runner that sorts by time keeps the order of the offsets.
+    read_ms: the clock when it was read; behind: how many records of its partition were still to be read after it.
     """
 
     topic: str
@@ -33,12 +34,15 @@ class KafkaRecord(NamedTuple):
     event_ms: int
     substituted: bool
     stream_ms: int
+    read_ms: int
+    behind: int
 
 
 class Chunk(NamedTuple):
     """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value.
 
-    substituted: event_ms is the time of reading, since the record's own was unusable.
+    substituted: event_ms is the time of reading, since the record's own was unusable; read_ms, behind: those of its
+    record; taken_ms: the clock when it began to wait for chunks before it (0: it did not wait).
     """
 
     session: str
@@ -55,6 +59,9 @@ class Chunk(NamedTuple):
     offset: int
     headers: list[Header]
     substituted: bool = False
+    read_ms: int = 0
+    behind: int = 0
+    taken_ms: int = 0
 
 
 class EnhancedChunk(NamedTuple):
@@ -71,14 +78,18 @@ class EnhancedChunk(NamedTuple):
 class SpokenUtterance(NamedTuple):
     """An utterance to be transcribed apart from its session, so that no chunk has to wait for it.
 
-    utterance: None where there is only something to be said after all finals before; pcm: its audio, LINEAR16 at the
-    models' rate; heard: what its final says about the session; then: what is said after the final.
+    utterance: None where there is only something to be said after all finals before; pcm: its audio until now, LINEAR16
+    at the models' rate; heard: what its final or partial says about the session; then: what is said after that.
     """
 
     utterance: Utterance | None
     pcm: bytes
     heard: Heard
     then: list[Result]
+
+    def is_over(self) -> bool:
+        """Tells whether this is the last of its utterance, or of its session."""
+        return self.utterance is None or self.utterance.over
 
 
 class KafkaOutput(NamedTuple):

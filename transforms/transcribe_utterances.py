@@ -1,5 +1,6 @@
-"""TranscribeUtterances: the words of utterances that have been heard to their end, apart from their sessions."""
+"""TranscribeUtterances: the words of utterances that have been heard, apart from their sessions."""
 
+import zlib
 from collections.abc import Iterator
 
 import apache_beam as beam
@@ -12,32 +13,45 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from model_runtime.devices import RouteConfig
 from transforms.engine_handle import _EngineFn
-from transforms.result import Result, event_to_result
+from transforms.result import Result
 from transforms.stream_records import SpokenUtterance
-
-# Rows of a batch, at most; a bundle of a live job holds few.
-_MOST_UTTERANCES = 8
+from transforms.timing import clock_ms
+from transforms.transcription import Transcription
 
 
 class TranscribeUtterances(beam.PTransform):
-    """Takes (session, SpokenUtterance); gives the Result of each final, and what is to be said after it.
+    """Takes SpokenUtterance; gives the Result of each final and partial, and what is to be said after it.
 
-    It is a stage of its own: a long transcription holds up no session's next chunk. The finals are those that the
-    session's own engine would have said, in their order within each session.
+    It is a stage of its own: a long transcription holds up no session's next chunk. What it says is what the session's
+    own engine would have said, in its order within each session; partials are left out where there is no time for them.
     """
 
-    def __init__(self, recipe: str, route: RouteConfig, shared: Shared) -> None:
-        """Takes the handle of the engine that hears the sessions, which is used here as well."""
+    def __init__(self, recipe: str, route: RouteConfig, shared: Shared, places: int) -> None:
+        """Takes the handle of the engine that hears the sessions, which is used here as well.
+
+        A session's utterances always come to the same of the `places`. Each runs one bundle at a time: so many are the
+        most that transcribe at once, however many utterances wait. Prism runs no more than 8 bundles of all stages.
+        """
         super().__init__()
+        self._places = places
         self._fn = _TranscribeFn(recipe, route, defer=True, shared=shared)
 
     def expand(self, utterances: beam.PCollection) -> beam.PCollection:
-        return utterances | "Transcribe" >> beam.ParDo(self._fn)
+        placed = utterances | "Place" >> beam.Map(_place, self._places).with_output_types(tuple[str, SpokenUtterance])
+        return placed | "Transcribe" >> beam.ParDo(self._fn)
+
+
+def _place(spoken: SpokenUtterance, places: int) -> tuple[str, SpokenUtterance]:
+    return str(zlib.crc32(spoken.heard.session.encode()) % places), spoken
 
 
 class _TranscribeFn(_EngineFn):
-    # Never read: because of it, runners make this a stage of its own and take a session's elements one after another.
+    # Never read: because of it, runners make this a stage of its own and take a place's elements one after another.
     ORDER = ReadModifyWriteStateSpec("order", BytesCoder())
+
+    def setup(self) -> None:
+        super().setup()
+        self._transcription = Transcription(self.engine)
 
     def start_bundle(self) -> None:
         self._waiting: list[tuple[SpokenUtterance, Timestamp]] = []
@@ -48,22 +62,16 @@ class _TranscribeFn(_EngineFn):
         time: Timestamp = beam.DoFn.TimestampParam,
         order: ReadModifyWriteRuntimeState = beam.DoFn.StateParam(ORDER),  # noqa: B008
     ) -> Iterator[Result]:
+        # What is said leaves a bundle at its end in any case; by then all that came together is known.
         self._waiting.append((element[1], time))
-        if len(self._waiting) >= _MOST_UTTERANCES:
-            yield from (result for result, _ in self._transcribe())
+        yield from ()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        for result, time in self._transcribe():
-            yield WindowedValue(result, time, (GlobalWindow(),))
-
-    def _transcribe(self) -> Iterator[tuple[Result, Timestamp]]:
         waiting, self._waiting = self._waiting, []
-        tasks = [(spoken.utterance, spoken.pcm) for spoken, _ in waiting if spoken.utterance is not None]
-        finals = iter(self.engine.transcribe(tasks) if tasks else [])
-        for spoken, time in waiting:
-            if spoken.utterance is not None:
-                result = event_to_result(next(finals), spoken.heard, self.engine.made_by())
-                if result is not None:
-                    yield result, time
-            for later in spoken.then:
-                yield later, time
+        began_ms = clock_ms()
+        said = self._transcription.transcribe([spoken for spoken, _ in waiting])
+        done_ms = clock_ms()
+        for (_, time), results in zip(waiting, said, strict=True):
+            for result in results:
+                timing = result.timing and result.timing.queued(began_ms).computed(done_ms)
+                yield WindowedValue(result._replace(timing=timing), time, (GlobalWindow(),))

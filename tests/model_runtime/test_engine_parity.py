@@ -1,7 +1,7 @@
 """The promise: streaming gives what batch gives, whatever the chunking, byte for byte."""
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,14 @@ from model_runtime import (
     Final,
     Partial,
     Recipe,
+    RouteConfig,
     SpeechBegin,
     SpeechEngine,
     SpeechError,
     Utterance,
     UtteranceAudio,
 )
-from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
+from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig, load_recipe
 from model_runtime.resample import Resampler
 
 DENOISE = DenoiseConfig("unison-denoise")
@@ -42,7 +43,22 @@ RECIPES: dict[str, str | Recipe] = {
     "transducer": Recipe("transducer", None, VAD, AsrConfig("unison-asr-transducer")),
     "greedy transducer": Recipe("greedy", None, VAD, AsrConfig("unison-asr-transducer", decoder="greedy")),
     "whisper": Recipe("whisper", None, VAD, AsrConfig(str(TOY_WHISPER)), EndpointConfig(5000, 300, 5000)),
+    "batch that agrees": Recipe(
+        "agreeing", None, VAD, AsrConfig("unison-asr-batch", agreement_interval_ms=400), EndpointConfig(5000, 400, 9000)
+    ),
+    "whisper that agrees": Recipe(
+        "agreeing-whisper",
+        None,
+        VAD,
+        AsrConfig(str(TOY_WHISPER), agreement_interval_ms=200),
+        EndpointConfig(5000, 300, 5000),
+    ),
     "cut by length": Recipe("cut", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(5000, 400, 1000)),
+    "tentative": Recipe("tentative", None, VAD, AsrConfig("unison-asr-stream"), EndpointConfig(tentative_end_ms=150)),
+    "tentative segment": Recipe("segment", None, VAD, None, EndpointConfig(tentative_end_ms=150)),
+    "tentative asr alone": Recipe(
+        "alone", asr=AsrConfig("unison-asr-stream"), endpoint=EndpointConfig(tentative_end_ms=300)
+    ),
 }
 LOADS = [(name, variant, threads) for name in RECIPES for variant, threads in (("float32", 1), ("int8", 1))]
 LOADS += [("streaming", "float32", 2), ("streaming", "int8", 2), ("batch", "float32", 2), ("batch", "int8", 2)]
@@ -52,7 +68,11 @@ CHUNKS = st.lists(st.sampled_from([0, 1, 2, 3, 127, 255, 256, 257, 1279, 1280, 1
 
 
 def streamed(
-    engine: SpeechEngine, audio: np.ndarray, sizes: Iterable[int], rate_hz: int | None = None, freeze: bool = True
+    engine: SpeechEngine,
+    audio: np.ndarray,
+    sizes: Iterable[int],
+    rate_hz: int | None = None,
+    freeze: bool = True,
 ) -> list[Event]:
     """Events of audio in chunks of these sizes (the rest at once), frozen and thawed between chunks."""
     state, events, at = engine.start(rate_hz), [], 0
@@ -157,6 +177,23 @@ def test_partials_grow_by_revision_and_the_final_comes_after_them(
         assert all((p.end_samples - p.start_samples) % 1280 == 0 for p in partials)
 
 
+@pytest.mark.parametrize("asr", ["unison-asr-stream", "unison-asr-transducer"])
+def test_words_that_two_looks_agree_on_stand_to_the_end(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], asr: str
+) -> None:
+    recipe = Recipe("looks", None, VAD, AsrConfig(asr, hears="original"))
+    for events in engine(recipe).run(samples):
+        finals = {event.utterance: event.text.split() for event in events if isinstance(event, Final)}
+        partials = [event for event in events if isinstance(event, Partial)]
+        assert partials
+        for partial in partials:
+            words = partial.text.split()
+            assert partial.stability is not None
+            agreed = round(partial.stability * len(words))
+            assert partial.stability == round(agreed / max(1, len(words)), 4)
+            assert finals[partial.utterance][:agreed] == words[:agreed]
+
+
 @pytest.mark.parametrize("quantised", ["float32", "dynamic_range"])
 def test_third_party_models_run_from_their_cards_with_the_same_promise(
     engine: Callable[..., SpeechEngine], third_party: Path, shared: Path, quantised: str
@@ -176,7 +213,16 @@ def test_third_party_models_run_from_their_cards_with_the_same_promise(
 
 
 @pytest.mark.parametrize("rate_hz", [16_000, 44_100])
-@pytest.mark.parametrize(("name", "variant"), [("batch", "float32"), ("batch", "int8"), ("whisper", "float16")])
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        ("batch", "float32"),
+        ("batch", "int8"),
+        ("whisper", "float16"),
+        ("batch that agrees", "float32"),
+        ("whisper that agrees", "float16"),
+    ],
+)
 def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
     engine: Callable[..., SpeechEngine], samples: list[Audio], name: str, variant: str, rate_hz: int
 ) -> None:
@@ -189,12 +235,55 @@ def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
     for event in deferred:
         if isinstance(event, UtteranceAudio):
             pieces[event.utterance] = pieces.get(event.utterance, b"") + event.pcm
-        elif isinstance(event, Utterance):
+        elif isinstance(event, Utterance) and event.over:
             events += deferring.transcribe([(event, pieces[event.utterance])])
+        elif isinstance(event, Utterance):
+            # As if none had been asked for before.
+            partial, _ = deferring.transcribe_so_far(event, pieces[event.utterance])
+            said = [e for e in events if isinstance(e, Partial) and e.utterance == partial.utterance]
+            events += [partial] if partial.text != (said[-1].text if said else "") else []
         else:
             events.append(event)
     assert any(isinstance(event, Final) for event in whole)
+    assert any(isinstance(event, Partial) for event in whole) == ("agrees" in name)
     assert events == whole
+
+
+@pytest.mark.parametrize("name", ["batch that agrees", "whisper that agrees"])
+def test_finals_are_the_same_where_partials_are_left_out(
+    engine: Callable[..., SpeechEngine], samples: list[Audio], name: str
+) -> None:
+    (events,) = engine(RECIPES[name]).run([samples[0]])
+    (without,) = SpeechEngine.load(RECIPES[name], RouteConfig(variants=("float32", "float16")), agree=False).run(
+        [samples[0]]
+    )
+    assert without == [event for event in events if not isinstance(event, Partial)]
+    assert without != events
+
+
+def test_partials_of_utterances_heard_whole_are_what_two_decodings_agree_on(
+    engine: Callable[..., SpeechEngine], digits: np.ndarray
+) -> None:
+    (events,) = engine(RECIPES["batch that agrees"]).run([digits])
+    first = next(event for event in events if isinstance(event, SpeechBegin))
+    partials = [event for event in events if isinstance(event, Partial) and event.utterance == first.utterance]
+    alone = engine(Recipe("alone", asr=AsrConfig("unison-asr-batch"), endpoint=EndpointConfig(9000, 9000, 9000)))
+    heard, expected = [""], []
+    for end in range(6400, 6400 * (partials[-1].revision + 2), 6400):
+        (said,) = alone.run([digits[first.start_samples : first.start_samples + end]])
+        heard.append(" ".join(event.text for event in said if isinstance(event, Final)))
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(heard[-2].split(), heard[-1].split(), strict=False))
+        expected.append(" ".join(word for word, _ in same))
+    said_at = [number for number, text in enumerate(expected) if text != (["", *expected][number])]
+    assert [(p.revision, p.text) for p in partials] == [(number, expected[number]) for number in said_at]
+    assert all(p.end_samples - p.start_samples == 6400 * (p.revision + 1) for p in partials)
+
+
+def test_a_recipe_without_a_vad_has_no_partials_of_utterances_heard_whole(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("{name: x, asr: {model: unison-asr-batch, agreement_interval_ms: 500}}")
+    with pytest.raises(ConfigError, match="agreement_interval_ms needs a vad, got 500 without one"):
+        load_recipe(path)
 
 
 def test_the_memory_of_an_engine_that_defers_does_not_grow_with_an_utterance(

@@ -2,15 +2,17 @@
 
 from model_runtime.endpoint import EndpointRules
 from model_runtime.recipe import EndpointConfig, VadConfig
-from model_runtime.segmenter import Begin, End, Segmenter, SegmentState
+from model_runtime.segmenter import Begin, Change, End, Pause, Resumed, Segmenter, SegmentState
 
 FRAME = 160
 VAD = VadConfig(model="x", threshold=0.5, stop_threshold=0.3, min_speech_ms=30, pad_before_ms=50, pad_after_ms=20)
 ENDPOINT = EndpointConfig(silence_after_speech_ms=100, max_utterance_ms=1000)
 
 
-def segments(probabilities: list[float], vad: VadConfig = VAD) -> tuple[SegmentState, list[Begin | End]]:
-    segmenter, state, found = Segmenter(vad, ENDPOINT, 16_000), SegmentState(), []
+def segments(
+    probabilities: list[float], vad: VadConfig = VAD, rules: EndpointRules | None = None
+) -> tuple[SegmentState, list[Change]]:
+    segmenter, state, found = Segmenter(vad, ENDPOINT, 16_000), SegmentState(rules=rules), []
     for probability in probabilities:
         state, change = segmenter.advance(state, probability, FRAME)
         found += [change] if change else []
@@ -68,10 +70,36 @@ def test_the_end_of_the_stream_finds_nothing_open() -> None:
 
 
 def test_the_three_rules_of_endpoints() -> None:
-    rules = EndpointRules(EndpointConfig(2000, 500, 10_000), 16_000)
+    rules = EndpointRules.of(EndpointConfig(2000, 500, 10_000), 16_000)
     assert rules.check(False, 31_999, 31_999) is None
     assert rules.check(False, 32_000, 32_000) == "silence"
     assert rules.check(True, 7_999, 100_000) is None
     assert rules.check(True, 8_000, 100_000) == "silence"
     assert rules.check(True, 0, 159_999) is None
     assert rules.check(True, 0, 160_000) == "length"
+
+
+TENTATIVE = EndpointRules(0, 1_600, 16_000, 800)
+
+
+def test_a_pause_is_told_when_it_reaches_its_length_and_again_when_speech_goes_on() -> None:
+    _, found = segments([0.9] * 5 + [0.0] * 7 + [0.9] * 5 + [0.0] * 12, rules=TENTATIVE)
+    assert found == [
+        Begin(0, 0),
+        Pause(0, 0, 800 + 320, 800),
+        Resumed(0, 13 * FRAME),
+        Pause(0, 0, 17 * FRAME + 320, 800),
+        End(0, 0, 17 * FRAME + 320, 1600, "silence"),
+    ]
+
+
+def test_where_the_length_or_the_silence_ends_the_utterance_no_pause_is_told() -> None:
+    cut = segments([0.9] * 92 + [0.0] * 4 + [0.9] * 20, rules=TENTATIVE)[1]
+    assert cut == [Begin(0, 0), End(0, 0, 16_000, 0, "length"), Begin(1, 16_000)]
+    late = EndpointRules(0, 800, 16_000, 800)
+    assert segments([0.9] * 5 + [0.0] * 6, rules=late)[1] == [Begin(0, 0), End(0, 0, 800 + 320, 800, "silence")]
+
+
+def test_rules_of_the_session_hold_in_every_utterance() -> None:
+    _, found = segments([0.9] * 5 + [0.0] * 15 + [0.9] * 5 + [0.0] * 15, rules=EndpointRules(0, 480, 16_000, 0))
+    assert [change.silence for change in found if isinstance(change, End)] == [480, 480]

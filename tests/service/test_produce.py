@@ -28,6 +28,18 @@ def test_records_are_numbered_and_the_last_one_ends_the_stream() -> None:
     assert {(header.encoding, header.sample_rate_hz, header.channels) for header in headers} == {("LINEAR16", 8000, 1)}
 
 
+def test_further_headers_stand_on_every_record() -> None:
+    extra = [("tentative_end_ms", b"300")]
+    assert all(piece.headers[-1] == extra[0] for piece in cut(RECORDING, 100, "LINEAR16", 1.0, extra))
+
+
+def test_a_further_header_without_a_value_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["a.wav", "--header", "tentative_end_ms"])
+    assert ended.value.code == 2
+    assert "--header must be NAME=VALUE, got ['tentative_end_ms']" in capsys.readouterr().err
+
+
 def test_a_record_is_due_when_its_last_sample_has_been_captured() -> None:
     pieces = list(cut(RECORDING, 100, "LINEAR16", 1.0))
     assert [piece.captured_ms for piece in pieces] == [0, 100, 200, 300]

@@ -25,6 +25,13 @@ def test_a_file_gets_a_line_for_each_final_and_nothing_else() -> None:
     assert shown == ["", "", "s  1.50-2.34  one two  (87 ms)\n", "", ""]
 
 
+def test_a_terminal_asks_whether_an_utterance_is_over_where_that_is_not_certain() -> None:
+    display = Display(80)
+    assert display.show(result("tentative_end")) == "\r\x1b[Ks: one two (over?)"
+    assert display.show(result("speech_resumed", text="")) == "\r\x1b[Ks:  ..."
+    assert Display(None).show(result("tentative_end")) == ""
+
+
 def test_a_final_without_a_clock_has_no_latency() -> None:
     assert Display(None).show(result("final", latency_ms=None)) == "s  1.50-2.34  one two\n"
 

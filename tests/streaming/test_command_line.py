@@ -30,9 +30,10 @@ def test_files_are_played_as_sessions(
     config = make_config()
     files = [str(ROOT / "samples" / name) for name in ("lift.wav", "telephone_8khz.wav")]
     place = ["--bootstrap-servers", config.bootstrap_servers, "--topic", config.topics.audio]
-    assert produce.main([*files, *place, "--speed", "0"]) == 0
+    assert produce.main([*files, *place, "--speed", "0", "--header", "tentative_end_ms=300"]) == 0
     assert capsys.readouterr().out.endswith("records: lift, telephone_8khz\n")
     records = read_topic(config.topics.audio)
+    assert all(("tentative_end_ms", b"300") in record.headers for record in records)
     headers = [(record.key, decode_headers(record.headers, AudioDefaults())) for record in records]
     for key, rate in ((b"lift", 16_000), (b"telephone_8khz", 8_000)):
         session = [header for name, header in headers if name == key]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from model_runtime import Audio, SpeechEngine
+from model_runtime import Audio, SessionSettings, SpeechEngine
 from model_runtime.decode import decode_file, encode_linear16
 from service.tail import Follower
 from service.wire import ChunkHeaders, encode_headers
@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prism]
 
 CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
 CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")
+DOOR_CODE = Path(__file__).resolve().parents[2] / "samples" / "door_code.wav"
 SAID = ("type", "utterance", "revision", "text", "words", "start_ms", "end_ms")
 
 
@@ -32,6 +33,7 @@ class Piece(NamedTuple):
     event_ms: int
     payload: bytes
     headers: ChunkHeaders
+    extra: tuple[tuple[str, bytes], ...] = ()
 
 
 class Run(NamedTuple):
@@ -71,12 +73,21 @@ def telephone(shared: Path) -> Iterator[Piece]:
         yield Piece("telephone", 300 * sequence, encode_linear16(part), headers)
 
 
+def asking() -> Iterator[Piece]:
+    """A session with settings of its own, one of them out of bounds."""
+    samples = decode_file(DOOR_CODE).samples
+    extra = ("silence_after_speech_ms", b"200"), ("tentative_end_ms", b"100"), ("max_utterance_ms", b"999")
+    for sequence, part in enumerate(np.array_split(samples, 20)):
+        headers = ChunkHeaders("LINEAR16", 16_000, 1, sequence, sequence == 19)
+        yield Piece("asking", 150 * sequence, encode_linear16(part), headers, () if sequence else extra)
+
+
 @pytest.fixture(scope="module")
 def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = make_module_config(partitions=3)
     pieces = [piece for name in CASES for piece in field_case(shared, name)]
-    pieces += [*spoilt(shared), *telephone(shared)]
-    ends = len(CASES) + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
+    pieces += [*spoilt(shared), *telephone(shared), *asking()]
+    ends = len(CASES) + 1 + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
     log = (tmp_path_factory.mktemp("job") / "log").open("w+")
     job = start_job(config, log)
     try:
@@ -122,7 +133,7 @@ def send(config: KafkaConfig, pieces: list[Piece]) -> None:
     topic, base_ms = config.topics.audio, int(time.time() * 1000) - 700_000
     producer.send(topic, b"no session", key=None, timestamp_ms=base_ms)
     for piece in pieces:
-        headers = encode_headers(piece.headers)
+        headers = [*encode_headers(piece.headers), *piece.extra]
         key = piece.session.encode()
         producer.send(topic, piece.payload, key=key, headers=headers, timestamp_ms=base_ms + piece.event_ms)
     producer.close()
@@ -162,9 +173,9 @@ def engine() -> SpeechEngine:
 
 
 def test_every_session_says_what_the_engine_says_about_its_samples(run: Run, engine: SpeechEngine) -> None:
-    assert len(run.sent) == len(CASES) + 3
+    assert len(run.sent) == len(CASES) + 4
     for session, parts in run.sent.items():
-        if session in ("spoilt", "telephone"):
+        if session in ("spoilt", "telephone", "asking"):
             continue
         heard = [[tuple(r[name] for name in SAID) for r in part[:-1]] for part in incarnations(run, session)]
         samples = [np.frombuffer(part, "<i2").astype(np.float32) / 32768 for part in parts]
@@ -197,7 +208,11 @@ def test_clean_audio_is_as_long_as_what_was_sent(run: Run) -> None:
 
 def test_a_spoilt_chunk_and_a_record_without_a_key_are_dead_letters(run: Run, engine: SpeechEngine) -> None:
     reasons = [(letter["key"], letter["dlt.stage"], letter["dlt.exception"]) for letter in run.dead_letters]
-    assert sorted(reasons) == [("null", "wire", "AudioError"), ("spoilt", "audio", "AudioError")]
+    assert sorted(reasons) == [
+        ("asking", "settings", "ConfigError"),
+        ("null", "wire", "AudioError"),
+        ("spoilt", "audio", "AudioError"),
+    ]
     (results,) = incarnations(run, "spoilt")
     samples = np.frombuffer(run.sent["spoilt"][0], "<f4")
     good = Audio(samples[~np.isnan(samples) & (np.arange(len(samples)) != 16_000)], 16_000)
@@ -208,6 +223,19 @@ def test_other_rates_are_heard_at_their_own(run: Run, engine: SpeechEngine, shar
     (results,) = incarnations(run, "telephone")
     audio = decode_file(shared / "field-cases" / "wav" / "mono_8k.wav")
     assert [tuple(result[name] for name in SAID) for result in results[:-1]] == said_by(engine, audio)
+
+
+def test_a_session_has_the_settings_that_its_first_record_asks_for(run: Run, engine: SpeechEngine) -> None:
+    audio = decode_file(DOOR_CODE)
+    settings = SessionSettings(silence_after_speech_ms=200, tentative_end_ms=100)
+    state, events = engine.step(engine.start(16_000, settings), audio.samples)
+    kinds = ("tentative_end", "speech_resumed", "final")
+    (results,) = incarnations(run, "asking")
+    own = [event_to_result(event, Heard("", 0, 16_000, 0), engine.made_by()) for event in events]
+    own += [event_to_result(event, Heard("", 0, 16_000, 0), engine.made_by()) for event in engine.finish(state)[1]]
+    expected = [(result.type, result.text, result.end_ms) for result in own if result and result.type in kinds]
+    assert [(r["type"], r["text"], r["end_ms"]) for r in results if r["type"] in kinds] == expected
+    assert {kind for kind, _, _ in expected} == set(kinds)
 
 
 def test_the_job_stops_in_good_order(run: Run) -> None:

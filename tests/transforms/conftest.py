@@ -8,27 +8,39 @@ import numpy as np
 import pytest
 
 from model_runtime.decode import encode_linear16
-from model_runtime.errors import AudioError, StateError
+from model_runtime.errors import AudioError, ConfigError, StateError
+from model_runtime.recipe import EndpointConfig
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial
+from model_runtime.session_settings import SessionSettings
 from transforms.dead_letter import Header
 from transforms.stream_records import Chunk
+
+NONE = SessionSettings()
 
 
 class StandInState(msgspec.Struct, frozen=True, array_like=True):
     sample_rate_hz: int
     samples: int = 0
     checksum: int = 0
+    settings: SessionSettings = SessionSettings()
 
 
 class StandInEngine:
-    """Says a partial per 1600 samples and, at the end, a final of the samples' number and checksum; echoes audio."""
+    """Says a partial per 1600 samples and, at the end, a final of the samples' number and checksum; echoes audio.
+
+    Where a session has settings of its own, the final names them.
+    """
 
     defers = False
 
-    def start(self, sample_rate_hz: int) -> StandInState:
+    def start(self, sample_rate_hz: int, settings: SessionSettings = NONE) -> StandInState:
         if not 8000 <= sample_rate_hz <= 192_000:
             raise AudioError(f"sample_rate_hz must be 8000..192000, got {sample_rate_hz}")
-        return StandInState(sample_rate_hz)
+        try:
+            settings.endpoint(EndpointConfig())
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        return StandInState(sample_rate_hz, settings=settings)
 
     def step(self, state: StandInState, samples: np.ndarray) -> tuple[StandInState, list[Event]]:
         before, after = state.samples, state.samples + len(samples)
@@ -36,10 +48,12 @@ class StandInEngine:
         for count in range(before // 1600 + 1, after // 1600 + 1):
             events.append(Partial(0, count - 1, f"{count}", 0, count * 1600))
         checksum = zlib.crc32(samples.astype("<f4").tobytes(), state.checksum)
-        return StandInState(state.sample_rate_hz, after, checksum), events
+        return StandInState(state.sample_rate_hz, after, checksum, state.settings), events
 
     def finish(self, state: StandInState) -> tuple[StandInState, list[Event]]:
         text = f"{state.samples} {state.checksum:08x}"
+        own = {name: value for name, value in msgspec.structs.asdict(state.settings).items() if value is not None}
+        text += f" {own}" if own else ""
         return state, [Final(0, state.samples // 1600, text, (), 1.0, 0, state.samples)]
 
     def freeze(self, state: StandInState) -> bytes:

@@ -20,7 +20,7 @@ DEFAULTS = AudioDefaults(encoding="MULAW", sample_rate_hz=8_000, channels=2)
 
 
 def record(key: bytes | None, value: bytes | None, headers: list[Header], offset: int = 0) -> KafkaRecord:
-    return KafkaRecord("audio", 0, offset, key, value, headers, 1_000, False, 2_000)
+    return KafkaRecord("audio", 0, offset, key, value, headers, 1_000, False, 2_000, 1_500, 7)
 
 
 def test_headers_describe_a_chunk() -> None:

@@ -16,7 +16,7 @@ WORDS, GAPS = [Word("yes", 0, 1, 0.1)], [Gap(0, 1, 2)]
 RESULT = Result("s/1/0/2", "ü", 0, 2, "final", "yes", WORDS, 0, 1, 2, "m", "cpu", GAPS, 0, "", 5)
 RECORDS = [
     KafkaPartition("t", 3),
-    KafkaRecord("t", 3, 2**62, None, b"\x00\xff", HEADERS, -1, True, 2),
+    KafkaRecord("t", 3, 2**62, None, b"\x00\xff", HEADERS, -1, True, 2, 3, 4),
     Chunk("s", -1, "LINEAR16", 16_000, 1, False, None, 1, 2, "t", 3, 4, HEADERS),
     EnhancedChunk("s", 0, 16_000, True, b"", 1),
     KafkaOutput("t", None, None, [], None),

@@ -42,7 +42,7 @@ def record(offset: int, key: str, at_ms: int, sequence: int = NO_SEQUENCE, ends:
     headers = [Header(*pair) for pair in encode_headers(ChunkHeaders("LINEAR16", 16_000, 1, sequence, ends))]
     time_ms = BEGIN_MS + at_ms
     payload = encode_linear16(SAMPLES)
-    return KafkaRecord("t", 0, offset, key.encode() or None, payload, headers, time_ms, False, time_ms)
+    return KafkaRecord("t", 0, offset, key.encode() or None, payload, headers, time_ms, False, time_ms, time_ms, 0)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_a_gap_is_waited_for_while_fewer_chunks_than_may_wait_have_come(
 ) -> None:
     heard = play(logic, [[*chunks[:3], *chunks[4:8]]])
     assert [result.text for result in heard.results] == ["1", "2", "3"]
-    assert heard.counts == {"sessions_opened": 1, "chunks": 3, "chunks_early": 4}
+    assert heard.counts == {"sessions_opened": 1, "chunks": 3, "chunks_early": 4, "audio_us": 300_000}
 
 
 def test_a_gap_that_does_not_close_is_filled_with_silence_and_reported_with_its_place(

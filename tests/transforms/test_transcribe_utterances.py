@@ -12,7 +12,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 
-from model_runtime import Audio, Final, RouteConfig, SpeechEngine
+from model_runtime import Audio, Final, Partial, RouteConfig, SpeechEngine
 from model_runtime.decode import decode_file
 from transforms.infer_sessions import UTTERANCES, InferSessions
 from transforms.result import RESULTS
@@ -48,6 +48,21 @@ def stamped(chunk: Chunk) -> TimestampedValue:
     return TimestampedValue((chunk.session, [chunk]), Timestamp(micros=chunk.stream_ms * 1000))
 
 
+def live_pipeline() -> beam.Pipeline:
+    options = beam.options.pipeline_options.PipelineOptions(["--streaming"])
+    return beam.Pipeline(runner=BundleBasedDirectRunner(), options=options)
+
+
+def feed(pipeline: beam.Pipeline, chunks: list[Chunk]) -> beam.PCollection:
+    """Each chunk alone, the watermark at its heels."""
+    events = TestStream(coder=beam.coders.FastPrimitivesCoder())
+    for chunk in chunks:
+        events.advance_watermark_to(Timestamp(micros=chunk.stream_ms * 1000))
+        events.add_elements([stamped(chunk)])
+    events.advance_watermark_to_infinity()
+    return pipeline | events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
+
+
 def test_finals_are_those_of_the_whole_clip_and_come_before_the_end_of_the_session(
     recording: Audio, whole: list[Final], make_chunk: Callable[..., Chunk]
 ) -> None:
@@ -56,21 +71,36 @@ def test_finals_are_those_of_the_whole_clip_and_come_before_the_end_of_the_sessi
     chunks[-1] = chunks[-1]._replace(end_of_stream=True)
     output = OutputConfig(partials=False, segments=False, enhanced=False)
     infer = InferSessions("batch", RouteConfig(), SESSION, output, defer=True)
-    events = TestStream(coder=beam.coders.FastPrimitivesCoder())
-    for chunk in chunks:
-        events.advance_watermark_to(Timestamp(micros=chunk.stream_ms * 1000))
-        events.add_elements([stamped(chunk)])
-    events.advance_watermark_to_infinity()
     expected = [(f"s/500/{final.utterance}/0", final.text, list(final.words)) for final in whole]
-    options = beam.options.pipeline_options.PipelineOptions(["--streaming"])
-    with beam.Pipeline(runner=BundleBasedDirectRunner(), options=options) as pipeline:
-        fed = pipeline | events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
+    with live_pipeline() as pipeline:
+        fed = feed(pipeline, chunks)
         said = fed | infer
         finals = said[UTTERANCES] | infer.transcription()
         rows = finals | beam.Map(lambda r: (r.result_id, r.text, [tuple(word) for word in r.words]))
         assert_that(said[RESULTS], equal_to([]), "nothing on the way")
         end = ("s/500/-1/end", "", [])
         assert_that(rows, equal_to([*((i, t, [tuple(w) for w in ws]) for i, t, ws in expected), end]), "finals")
+
+
+def test_partials_and_finals_are_those_of_the_whole_clip(
+    recording: Audio, make_chunk: Callable[..., Chunk], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "{name: agreeing, vad: {model: unison-vad}, asr: {model: unison-asr-batch, agreement_interval_ms: 400}}"
+    )
+    (events,) = SpeechEngine.load(recipe).run([recording])
+    said = [event for event in events if isinstance(event, Partial | Final)]
+    assert sum(isinstance(event, Partial) for event in said) > 4
+    chunks = chunks_of(recording, make_chunk)
+    chunks[-1] = chunks[-1]._replace(end_of_stream=True)
+    output = OutputConfig(segments=False, enhanced=False)
+    infer = InferSessions(str(recipe), RouteConfig(), SESSION, output, defer=True)
+    expected = [(type(e).__name__.lower(), f"s/500/{e.utterance}/{e.revision}", e.text) for e in said]
+    with live_pipeline() as pipeline:
+        results = feed(pipeline, chunks) | infer
+        rows = results[UTTERANCES] | infer.transcription() | beam.Map(lambda r: (r.type, r.result_id, r.text))
+        assert_that(rows, equal_to([*expected, ("session_end", "s/500/-1/end", "")]))
 
 
 @pytest.fixture(scope="module")
