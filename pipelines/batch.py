@@ -48,8 +48,9 @@ EXIT_LOCKED = 4
 """The exit code when another run is writing to the same output."""
 
 _SWITCHES = {"force": "do all rows anew, also those that an earlier run has finished"}
-# So many parts for each worker besides the first, so that all are busy to the end.
-_PARTS_PER_WORKER = 4
+# So many parts for each worker besides the first: the local runner deals them out before it begins, by turns, and the
+# more there are the less a long one matters at the end.
+_PARTS_PER_WORKER = 16
 # How much longer than its idle timeout a session can be without a new record: the length of one.
 _LONGEST_CHUNK_MS = 60_000
 
@@ -197,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parts = find_parts(config, _PARTS_PER_WORKER * (_workers(options) - 1))
             step = make_inference(config, parts, force)
             rows, count = sum(part.rows for part in parts), len(parts)
+        _work_in_threads(options, config)
         pipeline = make_pipeline(options)
 
         def execute() -> str:
@@ -231,6 +233,16 @@ def _quiet(options: PipelineOptions) -> PipelineOptions:
     worker = options.view_as(WorkerOptions)
     worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
+
+
+def _work_in_threads(options: PipelineOptions, config: BatchConfig) -> None:
+    """Makes threads of the local runner's worker processes where models have processes of their own.
+
+    Those do the work: a second process for each worker would only take memory, and seconds to start.
+    """
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode == "multi_processing" and config.inference.isolate and not config.replays:
+        direct.direct_running_mode = "multi_threading"
 
 
 def _is_local(options: PipelineOptions) -> bool:
