@@ -80,27 +80,55 @@ def downmix(samples: np.ndarray) -> np.ndarray:
     Raises:
         AudioError: no channels, or channels that cancel each other, as a mean of them would be silence.
     """
-    if samples.ndim != 2 or samples.shape[1] < 1:
-        raise AudioError(f"samples must be [n, channels] with 1 channel or more, got shape {list(samples.shape)}")
-    if samples.shape[1] == 1:
-        return np.ascontiguousarray(samples[:, 0], dtype=np.float32)
-    # By channel: a mean over rows of two is ten times as slow.
-    channels = np.ascontiguousarray(samples.T, dtype=np.float64)
-    mix = channels.sum(axis=0) / len(channels)
-    if len(mix) >= _JUDGED_SAMPLES:
-        loudest = max(_rms(channel) for channel in channels)
-        mixed = _rms(mix)
+    downmix = Downmix()
+    mixed = downmix.mix(samples)
+    downmix.check()
+    return mixed
+
+
+class Downmix:
+    """The mean of channels that come piece by piece; whether they cancel each other is known when all have come."""
+
+    def __init__(self) -> None:
+        self._samples = 0
+        # Sums of squares: of each channel, and of the mix.
+        self._channels: np.ndarray | float = 0.0
+        self._mix = 0.0
+
+    def mix(self, samples: np.ndarray) -> np.ndarray:
+        """Gives the mean of the channels: float [n, channels] -> float32 [n].
+
+        Raises:
+            AudioError: no channels.
+        """
+        if samples.ndim != 2 or samples.shape[1] < 1:
+            raise AudioError(f"samples must be [n, channels] with 1 channel or more, got shape {list(samples.shape)}")
+        if samples.shape[1] == 1:
+            return np.ascontiguousarray(samples[:, 0], dtype=np.float32)
+        # By channel: a mean over rows of two is ten times as slow.
+        channels = np.ascontiguousarray(samples.T, dtype=np.float64)
+        mix = channels.sum(axis=0) / len(channels)
+        self._samples += len(mix)
+        # Not np.dot: above 10,000 samples it starts BLAS threads, which cost 10 ms on a busy machine.
+        self._channels = self._channels + np.array([np.square(channel).sum() for channel in channels])
+        self._mix += float(np.square(mix).sum())
+        return np.asarray(mix, dtype=np.float32)
+
+    def check(self) -> None:
+        """Judges all that was mixed.
+
+        Raises:
+            AudioError: the channels cancel each other, as their mean is silence.
+        """
+        if self._samples < _JUDGED_SAMPLES:
+            return
+        channels = np.atleast_1d(self._channels)
+        loudest, mixed = (float(np.sqrt(power / self._samples)) for power in (channels.max(), self._mix))
         if _JUDGED_RMS <= loudest < np.inf and mixed < _CANCELLED_SHARE * loudest:
             raise AudioError(
                 f"the {len(channels)} channels cancel each other (antiphase): the mix has RMS {mixed:.4f}, the "
                 f"loudest channel {loudest:.4f}; send one of the channels"
             )
-    return np.asarray(mix, dtype=np.float32)
-
-
-def _rms(samples: np.ndarray) -> float:
-    # Not np.dot: above 10,000 samples it starts BLAS threads, which cost 10 ms on a busy machine.
-    return float(np.sqrt(np.square(samples).mean()))
 
 
 def _refuse_samples(array: np.ndarray) -> None:

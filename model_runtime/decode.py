@@ -1,14 +1,15 @@
 """Audio out of files and bytes (WAV, FLAC, Ogg, MP3 through libsndfile) and raw PCM to and from float32."""
 
 import io
-from math import isfinite
+from collections.abc import Iterator
+from math import inf, isfinite
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import soundfile
 
-from model_runtime.audio import Audio, check_sample_rate, check_samples, downmix
+from model_runtime.audio import Audio, Downmix, check_sample_rate, check_samples, downmix
 from model_runtime.audio_sniff import describe_bytes
 from model_runtime.errors import AudioError
 
@@ -28,18 +29,37 @@ def decode_file(path: str | Path, start_s: float = 0.0, duration_s: float | None
     Raises:
         AudioError: names the path and what the file really is.
     """
-    try:
-        with open(path, "rb") as file:
-            # The descriptor, not the object: libsndfile then reads by itself, in half the time.
-            return _decode(file.fileno(), file, str(path), start_s, duration_s)
-    except OSError as error:
-        raise AudioError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return next(decode_blocks(path, start_s, duration_s))
 
 
 def decode_bytes(data: bytes, name: str, start_s: float = 0.0, duration_s: float | None = None) -> Audio:
     """Reads the bytes of a file; `name` is what errors call it. Otherwise as decode_file."""
-    file = io.BytesIO(data)
-    return _decode(file, file, name, start_s, duration_s)
+    return next(decode_open(io.BytesIO(data), name, start_s, duration_s))
+
+
+def decode_blocks(
+    path: str | Path, start_s: float = 0.0, duration_s: float | None = None, block_s: float = inf
+) -> Iterator[Audio]:
+    """Reads what decode_file reads in blocks of `block_s` seconds (the last one has the rest), at least one.
+
+    No more than a block is held, and audio before `start_s` is not decoded.
+
+    Raises:
+        AudioError: as decode_file, when the block is reached; channels that cancel each other at the end.
+    """
+    try:
+        with open(path, "rb") as file:
+            # The descriptor, not the object: libsndfile then reads by itself, in half the time.
+            yield from _decode(file.fileno(), file, str(path), start_s, duration_s, block_s)
+    except OSError as error:
+        raise AudioError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def decode_open(
+    file: BinaryIO, name: str, start_s: float = 0.0, duration_s: float | None = None, block_s: float = inf
+) -> Iterator[Audio]:
+    """Reads a file that is open, and can be read from any position; `name` is what errors call it."""
+    return _decode(file, file, name, start_s, duration_s, block_s)
 
 
 def decode_pcm(data: bytes, encoding: str, channels: int, sample_rate_hz: int) -> np.ndarray:
@@ -85,11 +105,13 @@ def encode_linear16(samples: np.ndarray) -> bytes:
     return bytes(scaled.astype("<i2").tobytes())
 
 
-def _decode(source: int | BinaryIO, file: BinaryIO, name: str, start_s: float, duration_s: float | None) -> Audio:
+def _decode(
+    source: int | BinaryIO, file: BinaryIO, name: str, start_s: float, duration_s: float | None, block_s: float
+) -> Iterator[Audio]:
     """source: the file's descriptor or the file itself, as soundfile takes it."""
     _check_slice(name, start_s, duration_s)
     try:
-        with soundfile.SoundFile(source, closefd=False) as sound:
+        with _Sound(source, closefd=False) as sound:
             rate_hz = check_sample_rate(sound.samplerate)
             start = round(start_s * rate_hz)
             if start > 0:
@@ -98,30 +120,57 @@ def _decode(source: int | BinaryIO, file: BinaryIO, name: str, start_s: float, d
                         f"offset must lie within the audio, got {start_s} s in {sound.frames / rate_hz:.3f} s"
                     )
                 sound.seek(start)
-            frames = _read_frames(sound, None if duration_s is None else round(duration_s * rate_hz))
+            wanted = None if duration_s is None else round(duration_s * rate_hz)
+            for samples in _blocks(sound, wanted, None if block_s == inf else round(block_s * rate_hz)):
+                yield Audio(samples, rate_hz)
     except soundfile.LibsndfileError as error:
         file.seek(0)
         what = describe_bytes(file.read(_SNIFFED_BYTES))
         raise AudioError(f"{name}: not decodable ({error.error_string}): it is {what}") from error
     except AudioError as error:
         raise AudioError(f"{name}: {error}") from error
-    try:
-        # Every channel is checked before the mix, which would hide what the others outweigh.
-        if frames.shape[1] > 1:
-            check_samples(frames.reshape(-1))
-        return Audio(check_samples(downmix(frames)), rate_hz)
-    except AudioError as error:
-        raise AudioError(f"{name}: {error}") from error
 
 
-def _read_frames(sound: soundfile.SoundFile, wanted: int | None) -> np.ndarray:
-    """Reads up to `wanted` frames: float32 [n, channels]. A file that ends early gives what there is."""
+class _Sound(soundfile.SoundFile):
+    """A file that is read on and on. soundfile seeks behind every read, for which MP3 loses samples at each border."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _blocks(sound: _Sound, wanted: int | None, size: int | None) -> Iterator[np.ndarray]:
+    """Gives up to `wanted` frames, mixed, in blocks of `size`, where these are no None; at least one block."""
     if sound.channels > _MAX_CHANNELS:
         raise AudioError(f"channels must be 1..{_MAX_CHANNELS}, got {sound.channels}")
+    downmix, at = Downmix(), 0
+    while True:
+        sizes = [most for most in (size, None if wanted is None else wanted - at) if most is not None]
+        most = min(sizes, default=None)
+        frames = _read_frames(sound, most)
+        try:
+            # Every channel is checked before the mix, which would hide what the others outweigh.
+            if frames.shape[1] > 1:
+                check_samples(frames.reshape(-1))
+            samples = check_samples(downmix.mix(frames))
+        except AudioError as error:
+            raise AudioError(f"from {at / sound.samplerate:.3f} s on: {error}" if at else str(error)) from error
+        is_last = most is None or len(frames) < most or at + len(frames) == wanted
+        if is_last:
+            downmix.check()
+        if len(samples) or not at:
+            yield samples
+        if is_last:
+            return
+        at += len(samples)
+
+
+def _read_frames(sound: _Sound, wanted: int | None) -> np.ndarray:
+    """Reads up to `wanted` frames: float32 [n, channels]. A file that ends early gives what there is."""
     parts: list[np.ndarray] = []
     left = wanted
     while left is None or left > 0:
-        size = _FRAMES_PER_READ if left is None else min(left, _FRAMES_PER_READ)
+        size = min(_FRAMES_PER_READ, max(1, sound.frames - sound.tell()))
+        size = size if left is None else min(left, size)
         part = sound.read(size, dtype="float32", always_2d=True)
         if len(part):
             parts.append(part)

@@ -25,6 +25,7 @@ from model_runtime.resample import Resampler, ResamplerState
 from model_runtime.session_settings import SessionSettings
 from model_runtime.session_time import SessionTime
 from model_runtime.spectral import DenoiseState
+from model_runtime.stream import Stream, whole_clip
 from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
 from model_runtime.vad_listener import VadListenerState
 
@@ -148,10 +149,21 @@ class SpeechEngine:
             batch_size: rows in one call of a model, at most.
             tally: counts the calls.
         """
+        events: list[list[Event]] = [[] for _ in clips]
+        streams = [whole_clip(clip, self.sample_rate_hz, said.extend) for clip, said in zip(clips, events, strict=True)]
+        self.run_streams(streams, batch_size, tally)
+        return events
+
+    def run_streams(self, streams: Sequence[Stream], batch_size: int = 16, tally: CallTally | None = None) -> None:
+        """Hears recordings of any length side by side, in batches as `run`, and holds no more than a block of each.
+
+        Args:
+            streams: up to three times `batch_size` of them are read at a time.
+            batch_size, tally: as for `run`.
+        """
         if tally is not None:
             self._fixed_batches.note(batch_size, tally)
-        sessions = [partial(self._whole, self._clip(clip)) for clip in clips]
-        return drive_in_lock_step(sessions, batch_size, tally)
+        drive_in_lock_step([partial(self._whole, stream) for stream in streams], batch_size, tally)
 
     def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:
         """Gives the Finals that a deferring engine owes, in order.
@@ -254,14 +266,13 @@ class SpeechEngine:
     def _from_models(self, rate_hz: int) -> Resampler:
         return _resampler(self.sample_rate_hz, rate_hz)
 
-    def _clip(self, clip: Audio | np.ndarray) -> Audio:
-        samples, rate_hz = clip if isinstance(clip, Audio) else (clip, self.sample_rate_hz)
-        return Audio(check_samples(samples), rate_hz)
-
-    def _whole(self, clip: Audio) -> Steps[list[Event]]:
-        state, events = yield from self._step(self.start(clip.sample_rate_hz), clip.samples)
+    def _whole(self, stream: Stream) -> Steps[None]:
+        state = self.start(stream.sample_rate_hz)
+        for samples in stream.blocks:
+            state, events = yield from self._step(state, check_samples(samples))
+            stream.take(events)
         _, tail = yield from self._finish(state)
-        return events + tail
+        stream.take(tail)
 
     def _step(self, state: SessionState, samples: np.ndarray) -> Steps[tuple[SessionState, list[Event]]]:
         if state.finished:

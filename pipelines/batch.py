@@ -16,9 +16,10 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from msgspec import Meta, Struct
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
+from model_runtime.card import load_card
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError, LockedError, SpeechError
-from model_runtime.recipe import load_recipe
+from model_runtime.recipe import Recipe, load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
@@ -32,7 +33,7 @@ from transforms.kafka_range import find_spans, is_range, parse_range
 from transforms.part_file import FOLDER
 from transforms.read_clips import split_sources
 from transforms.reading_config import ReadingConfig
-from transforms.records import Part
+from transforms.records import Answer, Part
 from transforms.replay_sessions import ReplaySessions
 from transforms.replay_work import ReplayOrder
 from transforms.row_key import work_fingerprint
@@ -62,6 +63,9 @@ class BatchConfig(Struct, frozen=True, forbid_unknown_fields=True):
     input: str | tuple[str, ...]
     output: Annotated[str, Meta(min_length=1)]  # folder of the results; made where it is missing
     recipe: Annotated[str, Meta(min_length=1)] = "batch"  # name of a packaged recipe, or the path of a YAML file
+    # What is said of rows: streaming, just what the streaming job says of the same audio; or accurate, the recogniser
+    # on pieces that are cut at pauses: many at a time, also of one recording, and none cut in a word.
+    answer: Answer = "streaming"
     route: RouteConfig = RouteConfig()
     # Share of bad rows, of all rows of the input, above which the job ends with exit code 3; 1: never.
     max_error_ratio: Annotated[float, Meta(ge=0, le=1)] = 1.0
@@ -125,8 +129,11 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
     recipe = load_recipe(config.recipe)
     if config.enhanced.write and (recipe.denoise is None or not recipe.denoise.emit):
         raise ConfigError(f"enhanced.write needs a recipe that emits clean audio, got recipe {config.recipe!r}")
+    if config.answer == "accurate":
+        _check_accurate(config.recipe, recipe)
     reading = config.reading
     settings = (
+        config.answer,
         config.inference.max_clip_s,
         (reading.audio_column, reading.max_row_bytes, reading.sample_rate_hz),
         config.enhanced,
@@ -138,6 +145,7 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
         route=config.route,
         reading=reading,
         inference=config.inference,
+        answer=config.answer,
         enhanced=config.enhanced,
         subtitles=config.subtitles,
         fingerprint=work_fingerprint(config.recipe, config.route, settings),
@@ -146,6 +154,13 @@ def make_inference(config: BatchConfig, parts: Sequence[Part], force: bool = Fal
         max_errors=int(config.max_error_ratio * sum(part.rows for part in parts)),
     )
     return InferParts(order)
+
+
+def _check_accurate(name: str, recipe: Recipe) -> None:
+    if recipe.vad is None or recipe.asr is None:
+        raise ConfigError(f"answer=accurate needs a recipe with vad and asr, got recipe {name!r}")
+    if load_card(recipe.asr.model).kind == "whisper" and not recipe.asr.whisper.word_times:
+        raise ConfigError(f"answer=accurate needs words with times: asr.whisper.word_times is false in recipe {name!r}")
 
 
 def make_replay(config: BatchConfig, force: bool = False) -> ReplaySessions:
@@ -161,6 +176,8 @@ def make_replay(config: BatchConfig, force: bool = False) -> ReplaySessions:
         return make_replay(msgspec.structs.replace(config, input=config.input[0]), force)
     if config.enhanced.write or config.subtitles.formats:
         raise ConfigError("enhanced.write and subtitles.formats are for audio files, not for a range of a topic")
+    if config.answer != "streaming":
+        raise ConfigError(f"answer must be streaming for a range of a topic, got {config.answer}")
     wanted, source = parse_range(config.input), config.kafka.source()
     found_ms = int(time.time() * 1000)
     settings = (config.audio, config.session, config.kafka.allowed_disorder_ms, config.kafka.max_future_ms)

@@ -14,7 +14,7 @@ from model_runtime.audio import Audio
 from model_runtime.decode import decode_file
 from model_runtime.errors import AudioError
 from pipelines.spectrogram import spectrogram_db, to_png
-from transforms.file_access import beside, decode_audio
+from transforms.file_access import beside, read_audio
 
 Row = dict[str, Any]
 
@@ -98,7 +98,7 @@ def _part(row: Row, max_s: float) -> Audio:
     if not path:
         raise AudioError("the audio lies in no file")
     offset, duration = row.get("offset"), row.get("duration") or max_s
-    return decode_audio(beside(row["source_file"], str(path)), float(offset or 0), min(max_s, float(duration)))
+    return next(read_audio(beside(row["source_file"], str(path)), float(offset or 0), min(max_s, float(duration))))
 
 
 def _flac(audio: Audio) -> str:

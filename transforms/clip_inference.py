@@ -1,4 +1,4 @@
-"""From rows to answers, without Beam: decode each clip, run the engine on many, keep bad rows apart."""
+"""From rows to answers, without Beam: read each clip, run the engine on many, keep bad rows apart."""
 
 import errno
 import time
@@ -8,17 +8,21 @@ from typing import Annotated, NamedTuple, Protocol, TypeVar
 import numpy as np
 from msgspec import Meta, Struct
 
-from model_runtime.audio import Audio, check_samples
+from model_runtime.audio import Audio
 from model_runtime.calls import CallTally
-from model_runtime.decode import decode_bytes, encode_linear16
 from model_runtime.errors import AudioError, SpeechError
-from model_runtime.records import Enhanced, Event, Final, MadeBy, SpeechEnd, Word
-from transforms.file_access import decode_audio
-from transforms.milliseconds import samples_to_ms
-from transforms.records import ClipResult, ClipRow, Segment
+from model_runtime.records import Event, MadeBy
+from model_runtime.stream import Stream
+from transforms.clip_audio import read_clip
+from transforms.heard_clip import HeardClip, error_result
+from transforms.records import ClipResult, ClipRow
+from transforms.write_audio import CleanFolder, CleanMemory
 
-# A manifest's `duration` without an `offset` is a description, rounded by whoever wrote it.
-_ROUNDING_S = 0.01
+LONG_S = 60.0
+"""Seconds above which a clip is a recording that is heard block by block, whatever its length."""
+
+_BLOCK_S = 10.0
+_NONE = np.zeros(0, np.float32)
 # What disks, networks and full tables say for a while, and not for ever.
 _PASSING = {
     getattr(errno, name)
@@ -46,7 +50,7 @@ class InferenceConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     batch_size: Annotated[int, Meta(ge=1, le=256)] = 16  # clips in one call of a model; more is faster, up to the cache
     max_batch_s: Annotated[float, Meta(gt=0)] = 600.0  # seconds of decoded audio held at once; bounds the memory
-    max_clip_s: Annotated[float, Meta(gt=0)] = 3600.0  # seconds that one clip may last; a longer one is a bad row
+    max_clip_s: Annotated[float, Meta(gt=0)] = 86_400.0  # seconds that one clip may last; a longer one is a bad row
     isolate: bool = True  # models run in a process of their own: a crash in native code or a hang costs one row
     # With isolate: seconds that clips may take beyond their own length; then their process is ended.
     time_limit_s: Annotated[float, Meta(gt=0)] = 300.0
@@ -59,6 +63,8 @@ class Engine(Protocol):
 
     def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]: ...
 
+    def run_streams(self, streams: Sequence[Stream], batch_size: int, tally: CallTally) -> None: ...
+
     def made_by(self) -> MadeBy: ...
 
 
@@ -67,6 +73,9 @@ class Watch(Protocol):
 
     def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
         """Work on these rows begins; audio_s: seconds of audio in it."""
+
+    def go_on(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        """Work on these rows has come further; audio_s: seconds of audio until more is said."""
 
 
 class _Clip(NamedTuple):
@@ -78,69 +87,113 @@ class _NoWatch:
     def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
         pass
 
+    def go_on(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        pass
+
 
 def infer_rows(
     engine: Engine,
     rows: Iterable[ClipRow],
     config: InferenceConfig,
-    keep_enhanced: bool = False,
+    clean: CleanFolder | CleanMemory | None = None,
     watch: Watch | None = None,
     tally: CallTally | None = None,
 ) -> Iterator[ClipResult]:
     """Gives one result for every row, bad ones with their error. The order is not kept.
 
-    Clips of like length share a batch; at most max_batch_s of audio (and one clip) is decoded at once.
+    Clips of like length share a batch; at most max_batch_s of audio (and one clip) is decoded at once. Recordings
+    above LONG_S come after them, side by side, and a block of each is held.
 
     Args:
+        clean: where clean audio goes; None: it is not kept.
         tally: counts the calls of models.
     """
-    inference = _Inference(engine, config, keep_enhanced, watch or _NoWatch(), tally or CallTally())
-    clips: list[_Clip] = []
+    inference = _Inference(engine, config, clean, watch or _NoWatch(), tally or CallTally())
+    clips, recordings = list[_Clip](), list[_Clip]()
     seconds = 0.0
     for row in rows:
         try:
-            clip = inference.load(row)
+            clip, is_whole = inference.load(row)
         except AudioError as error:
-            yield error_result(row, error, engine.made_by())
+            yield inference.refuse(row, error)
+            continue
+        if not is_whole:
+            recordings.append(clip._replace(audio=clip.audio._replace(samples=_NONE)))
             continue
         clips.append(clip)
         seconds += clip.audio.duration_s
         if seconds >= config.max_batch_s:
-            yield from inference.infer(clips)
+            yield from inference.answer(clips, inference.infer)
             clips, seconds = [], 0.0
     if clips:
-        yield from inference.infer(clips)
+        yield from inference.answer(clips, inference.infer)
+    if recordings:
+        yield from inference.answer(recordings, inference.hear)
 
 
 class _Inference(NamedTuple):
     engine: Engine
     config: InferenceConfig
-    keep_enhanced: bool
+    clean: CleanFolder | CleanMemory | None
     watch: Watch
     tally: CallTally
 
-    def load(self, row: ClipRow) -> _Clip:
+    def load(self, row: ClipRow) -> tuple[_Clip, bool]:
+        """Gives a clip, and whether that is all of it: of a recording there is only the beginning."""
         self.watch.begin([row], 0.0)
-        return _Clip(row, self._patiently(lambda: load_clip(row, self.config.max_clip_s)))
 
-    def infer(self, clips: list[_Clip]) -> Iterator[ClipResult]:
-        clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
-        self.watch.begin([clip.row for clip in clips], sum(clip.audio.duration_s for clip in clips))
-        audio = [clip.audio for clip in clips]
+        def read() -> tuple[_Clip, bool]:
+            blocks = read_clip(row, self.config.max_clip_s, LONG_S)
+            return _Clip(row, next(blocks)), next(blocks, None) is None
+
+        return self._patiently(read)
+
+    def answer(self, clips: list[_Clip], run: Callable[[list[_Clip]], list[ClipResult]]) -> Iterator[ClipResult]:
         try:
-            answers = self._patiently(lambda: self.engine.run(audio, self.config.batch_size, self.tally))
+            yield from self._patiently(lambda: run(clips))
         except SpeechError as error:
             if len(clips) == 1:
-                yield error_result(clips[0].row, error, self.engine.made_by())
+                yield self.refuse(clips[0].row, error)
                 return
             # One clip is to blame, and only that one may lose its answer.
             half = len(clips) // 2
-            yield from self.infer(clips[:half])
-            yield from self.infer(clips[half:])
-            return
+            yield from self.answer(clips[:half], run)
+            yield from self.answer(clips[half:], run)
+
+    def infer(self, clips: list[_Clip]) -> list[ClipResult]:
+        clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
+        self.watch.begin([clip.row for clip in clips], sum(clip.audio.duration_s for clip in clips))
+        answers = self.engine.run([clip.audio for clip in clips], self.config.batch_size, self.tally)
+        made_by, results = self.engine.made_by(), []
+        for (row, (samples, rate_hz)), events in zip(clips, answers, strict=True):
+            heard = HeardClip(row, rate_hz, self.clean)
+            heard.take(events)
+            results.append(heard.result(len(samples), made_by))
+        return results
+
+    def hear(self, clips: list[_Clip]) -> list[ClipResult]:
+        """As infer, for recordings, of which the clips have the rate alone: what is said is taken as it comes."""
+        rows = [clip.row for clip in clips]
+        self.watch.begin(rows, _BLOCK_S * len(rows))
+        recordings = [_Recording(clip, self.config.max_clip_s, self.clean) for clip in clips]
+
+        def go_on() -> None:
+            self.watch.go_on(rows, _BLOCK_S * len(rows))
+
+        try:
+            self.engine.run_streams([each.stream(go_on) for each in recordings], self.config.batch_size, self.tally)
+        except BaseException:
+            for each in recordings:
+                each.heard.discard()
+            raise
         made_by = self.engine.made_by()
-        for clip, events in zip(clips, answers, strict=True):
-            yield clip_result(clip.row, clip.audio, events, made_by, self.keep_enhanced)
+        return [
+            self.refuse(each.row, each.error) if each.error else each.heard.result(each.samples, made_by)
+            for each in recordings
+        ]
+
+    def refuse(self, row: ClipRow, error: SpeechError) -> ClipResult:
+        return error_result(row, error, self.engine.made_by(), is_retriable(error))
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """Tries again what may pass."""
@@ -156,100 +209,32 @@ class _Inference(NamedTuple):
         return work()
 
 
+class _Recording:
+    """A row that is heard block by block; an error of its own audio ends it and nobody else."""
+
+    def __init__(self, clip: _Clip, max_clip_s: float, clean: CleanFolder | CleanMemory | None) -> None:
+        self.row = clip.row
+        self.heard = HeardClip(clip.row, clip.audio.sample_rate_hz, clean)
+        self.samples = 0
+        self.error: AudioError | None = None
+        self._rate_hz = clip.audio.sample_rate_hz
+        self._max_clip_s = max_clip_s
+
+    def stream(self, go_on: Callable[[], None]) -> Stream:
+        """go_on: is called before each block."""
+        return Stream(self._rate_hz, self._blocks(go_on), self.heard.take)
+
+    def _blocks(self, go_on: Callable[[], None]) -> Iterator[np.ndarray]:
+        try:
+            for block in read_clip(self.row, self._max_clip_s, _BLOCK_S):
+                go_on()
+                self.samples += len(block.samples)
+                yield block.samples
+        except AudioError as error:
+            self.error = error
+            self.heard.discard()
+
+
 def is_retriable(error: SpeechError) -> bool:
     """Whether the same work may succeed another time: an error says so, or a disk or network lies under it."""
     return error.retriable or (isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING)
-
-
-def load_clip(row: ClipRow, max_clip_s: float) -> Audio:
-    """Gives a row's audio, or the part of it that the row selects.
-
-    Raises:
-        AudioError: the row was bad when it was read, its audio cannot be decoded, or is too long; names the row.
-    """
-    if row.error:
-        raise AudioError(row.error)
-    try:
-        return _load_clip(row, max_clip_s)
-    except AudioError as error:
-        message = str(error)
-        if row.name in message:
-            raise
-        # The cause says whether another attempt may help.
-        raise AudioError(f"{row.name}: {message}") from error.__cause__ or error
-
-
-def _load_clip(row: ClipRow, max_clip_s: float) -> Audio:
-    start_s = row.start_s or 0.0
-    wanted_s = max_clip_s if row.duration_s is None else min(row.duration_s, max_clip_s)
-    audio = _decode(row, start_s, wanted_s + _ROUNDING_S)
-    rate_hz, got = audio.sample_rate_hz, len(audio.samples)
-    if row.duration_s is not None and row.duration_s <= max_clip_s:
-        ended = got < round((wanted_s + _ROUNDING_S) * rate_hz)
-        wanted = got if ended and row.start_s is None else round(wanted_s * rate_hz)
-        return Audio(audio.samples[:wanted], rate_hz)
-    if got > max_clip_s * rate_hz:
-        raise AudioError(f"must last at most inference.max_clip_s = {max_clip_s:g} s, and lasts longer")
-    return audio
-
-
-def clip_result(
-    row: ClipRow, audio: Audio, events: Sequence[Event], made_by: MadeBy, keep_enhanced: bool
-) -> ClipResult:
-    """Gives what the events of a clip say about its row."""
-    finals = [event for event in events if isinstance(event, Final)]
-    ended = [event for event in events if isinstance(event, SpeechEnd)]
-    rate_hz = audio.sample_rate_hz
-    clean = b"".join(event.pcm for event in events if isinstance(event, Enhanced)) if keep_enhanced else None
-    return ClipResult(
-        source=row.source,
-        row=row.row,
-        source_path=row.source_path,
-        columns=row.columns,
-        pred_text=" ".join(final.text for final in finals if final.text),
-        words=[Word(*word) for final in finals for word in final.words],
-        segments=[
-            Segment(samples_to_ms(event.start_samples, rate_hz), samples_to_ms(event.end_samples, rate_hz))
-            for event in ended
-        ],
-        duration_s=round(audio.duration_s, 6),
-        model=made_by.model,
-        device=made_by.device,
-        error="",
-        error_class="",
-        sample_rate_hz=rate_hz,
-        enhanced=None if clean is None else encode_linear16(np.frombuffer(clean, "<f4")),
-    )
-
-
-def error_result(row: ClipRow, error: SpeechError, made_by: MadeBy) -> ClipResult:
-    """Gives the result of a row that cannot be used: its columns and the reason."""
-    return ClipResult(
-        source=row.source,
-        row=row.row,
-        source_path=row.source_path,
-        columns=row.columns,
-        pred_text="",
-        words=[],
-        segments=[],
-        duration_s=None,
-        model=made_by.model,
-        device=made_by.device,
-        error=str(error),
-        error_class=type(error).__name__,
-        error_retriable=is_retriable(error),
-    )
-
-
-def _decode(row: ClipRow, start_s: float, duration_s: float) -> Audio:
-    if row.data is None:
-        return decode_audio(row.path, start_s, duration_s)
-    if row.sample_rate_hz == 0:
-        return decode_bytes(row.data, row.name, start_s, duration_s)
-    first, wanted = round(start_s * row.sample_rate_hz), round(duration_s * row.sample_rate_hz)
-    samples = np.frombuffer(row.data, "<f4")
-    if 0 < len(samples) <= first:
-        raise AudioError(
-            f"offset must lie within the audio, got {start_s} s in {len(samples) / row.sample_rate_hz:.3f} s"
-        )
-    return Audio(check_samples(samples[first : first + wanted]), row.sample_rate_hz)

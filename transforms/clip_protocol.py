@@ -12,19 +12,23 @@ from model_runtime.calls import CallTally
 from model_runtime.devices import RouteConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.records import ClipResult, ClipRow
+from transforms.write_audio import CleanFolder
 
 _LENGTH = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """The first frame to a worker. loader: "module:function" that gives the engine for a recipe and a route."""
+    """The first frame to a worker.
+
+    loader: "module:function" that gives the engine for a recipe and a route; clean: where clean audio goes.
+    """
 
     loader: str
     recipe: str
     route: RouteConfig
     config: InferenceConfig
-    keep_enhanced: bool
+    clean: CleanFolder | None = None
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):

@@ -29,7 +29,7 @@ from transforms.clip_protocol import (
     read_settings,
     write_frame,
 )
-from transforms.records import ClipRow
+from transforms.records import ClipResult, ClipRow, place_of
 
 
 class _Watch:
@@ -37,18 +37,21 @@ class _Watch:
 
     def __init__(self, output: BinaryIO, rows: Sequence[ClipRow]) -> None:
         self._output = output
-        self._index = {(row.source, row.row): index for index, row in enumerate(rows)}
+        self._index = {place_of(row): index for index, row in enumerate(rows)}
         self._began = time.monotonic()
         self.wait_s = 0.0
 
-    def index(self, source: int, row: int) -> int:
-        return self._index[source, row]
+    def index(self, row: ClipRow | ClipResult) -> int:
+        return self._index[place_of(row)]
 
     def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
-        write_frame(self._output, Begun([self.index(row.source, row.row) for row in rows], audio_s))
+        self.go_on(rows, audio_s)
         if audio_s:
             now = time.monotonic()
             self.wait_s, self._began = self.wait_s + now - self._began, now
+
+    def go_on(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        write_frame(self._output, Begun([self.index(row) for row in rows], audio_s))
 
     def answered(self) -> None:
         self._began = time.monotonic()
@@ -68,8 +71,8 @@ def serve(commands: BinaryIO, output: BinaryIO) -> None:
     while True:
         rows = read_rows(commands)
         watch, tally = _Watch(output, rows), CallTally()
-        for result in infer_rows(engine, rows, settings.config, settings.keep_enhanced, watch, tally):
-            write_frame(output, Answer(watch.index(result.source, result.row), result))
+        for result in infer_rows(engine, rows, settings.config, settings.clean, watch, tally):
+            write_frame(output, Answer(watch.index(result), result))
             watch.answered()
         write_frame(output, Ended(round(1000 * watch.wait_s), tally))
 

@@ -9,9 +9,9 @@ import msgspec
 from model_runtime.calls import CallTally
 from model_runtime.errors import WorkerError
 from model_runtime.records import MadeBy
-from transforms.clip_inference import error_result
 from transforms.clip_process import ClipProcess, Death
 from transforms.clip_protocol import Answer, Ended, Settings
+from transforms.heard_clip import error_result
 from transforms.records import ClipResult, ClipRow
 
 # The first death may be a neighbour's fault or bad luck; the second one, alone in the process, is the row's own.
@@ -133,4 +133,5 @@ def _name(settings: Settings) -> bytes:
 
 
 def _quarantined(row: ClipRow, cause: str) -> ClipResult:
-    return error_result(row, WorkerError(f"{row.name}: the process that worked on it {cause}, twice"), _NOBODY)
+    error = WorkerError(f"{row.name}: the process that worked on it {cause}, twice")
+    return error_result(row, error, _NOBODY, error.retriable)

@@ -7,10 +7,14 @@ import errno
 import os
 import posixpath
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from math import inf
 from typing import IO, Any
 
 from model_runtime.audio import Audio
-from model_runtime.decode import decode_bytes, decode_file
+from model_runtime.decode import decode_blocks, decode_open
 from model_runtime.errors import AudioError
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -42,21 +46,26 @@ def find_files(pattern: str) -> list[str]:
     return sorted(found.path for found in _file_systems().match([pattern])[0].metadata_list)
 
 
-def decode_audio(path: str, start_s: float = 0.0, duration_s: float | None = None) -> Audio:
-    """Reads a file or a part of it, as decode_file does; of a URL the whole file is fetched.
+def read_audio(
+    path: str, start_s: float = 0.0, duration_s: float | None = None, block_s: float = inf
+) -> Iterator[Audio]:
+    """Reads a file or a part of it in blocks, as decode_blocks does; of a URL the whole file is fetched to the disk.
 
     Raises:
         AudioError: names the path; it may pass where a file system did not answer.
     """
     if not is_url(path):
-        return decode_file(path, start_s, duration_s)
-    try:
-        with open_file(path) as file:
-            data = file.read()
-    except OSError as error:
-        cause = OSError(errno.EIO, str(error))
-        raise AudioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from cause
-    return decode_bytes(data, path, start_s, duration_s)
+        yield from decode_blocks(path, start_s, duration_s, block_s)
+        return
+    with tempfile.TemporaryFile() as fetched:
+        try:
+            with open_file(path) as file:
+                shutil.copyfileobj(file, fetched)
+        except OSError as error:
+            cause = OSError(errno.EIO, str(error))
+            raise AudioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from cause
+        fetched.seek(0)
+        yield from decode_open(fetched, path, start_s, duration_s, block_s)
 
 
 def file_state(path: str) -> str:

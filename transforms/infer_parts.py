@@ -11,24 +11,30 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
+from model_runtime.recipe import load_recipe
 from transforms.batch_work import BatchWork, EngineRunner, batch_weight, row_weight
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_protocol import Settings
 from transforms.clip_workers import ClipWorkers
+from transforms.cut_rows import CutWork
 from transforms.engine_handle import _EngineFn
 from transforms.finished_rows import FinishedRows
 from transforms.part_work import PartReader, commit_part
 from transforms.records import ClipResult, KeyedRow, Part, PartDone, PartRows
+from transforms.scout import Scout
 from transforms.work_order import WorkOrder
 
 METRICS = "speech.infer_parts"
-"""The namespace of this step's counters: rows, errors, audio_ms, and device/NAME (rows by device)."""
+"""The namespace of this step's counters: rows (or pieces), errors, audio_ms, and device/NAME (rows by device)."""
 
 _LOADER = "transforms.clip_worker:load_engine"
 _ROWS = "rows"
 _FINISHED = "finished"
+_PIECES = "pieces"
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
-_Read: TypeAlias = KeyedRow | TaggedOutput[Literal["finished"], tuple[int, PartRows]]  # _FINISHED
+_Finished: TypeAlias = TaggedOutput[Literal["finished"], tuple[int, PartRows]]  # _FINISHED
+_Read: TypeAlias = KeyedRow | _Finished
+_Cut: TypeAlias = KeyedRow | TaggedOutput[Literal["pieces"], KeyedRow] | _Finished  # _PIECES
 
 
 class InferParts(beam.PTransform):
@@ -56,25 +62,39 @@ class InferParts(beam.PTransform):
         self._loaded.load_runner()
 
     def expand(self, parts: beam.PCollection[Part]) -> beam.PCollection[PartDone]:
-        config = self.order.inference
-        weight = batch_weight(config)
         read = (
             parts
             | "Spread" >> beam.Reshuffle()
             | "Read" >> beam.ParDo(_ReadPartFn(self.order)).with_outputs(_FINISHED, main=_ROWS)
         )
-        inferred = (
-            read[_ROWS]
-            # One fixed size: batches are those of the input, and not of how busy the machine is.
-            | "Batch" >> beam.BatchElements(weight, weight, element_size_fn=partial(_weight, config=config))
-            | "Infer" >> beam.ParDo(self._infer)
-        )
+        rows, finished = read[_ROWS], [read[_FINISHED]]
+        if self.order.answer == "accurate":
+            cut = (
+                rows
+                | "BatchWhole" >> self._batches()
+                | "Cut" >> beam.ParDo(_CutRowsFn(self.order)).with_outputs(_FINISHED, _PIECES, main=_ROWS)
+            )
+            # Pieces are references into files: all workers share those of one recording.
+            spread = cut[_PIECES] | "SpreadPieces" >> beam.Reshuffle()
+            inferred = spread | "BatchPieces" >> self._batches() | "InferPieces" >> beam.ParDo(self._infer)
+            rows, finished = cut[_ROWS], [*finished, cut[_FINISHED], inferred]
+        inferred = rows | "Batch" >> self._batches() | "Infer" >> beam.ParDo(self._infer)
         return (
-            (read[_FINISHED], inferred)
+            (*finished, inferred)
             | "Finished" >> beam.Flatten()
             | "ByPart" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(_CommitPartFn(self.order))
         )
+
+    def _batches(self) -> beam.PTransform:
+        config = self.order.inference
+        weight = batch_weight(config)
+        # One fixed size: batches are those of the input, and not of how busy the machine is.
+        return beam.BatchElements(weight, weight, element_size_fn=partial(_weight, config=config))
+
+
+def _find_finished(order: WorkOrder) -> FinishedRows:
+    return FinishedRows(None if order.force else order.parts_folder)
 
 
 def _weight(row: KeyedRow, config: InferenceConfig) -> int:
@@ -89,7 +109,7 @@ class _ReadPartFn(beam.DoFn):
 
     def setup(self) -> None:
         # Held here, or the journal and what earlier runs have finished would be read again for every part.
-        self._reader = PartReader(self._order, self._finished.acquire(self._find_finished))
+        self._reader = PartReader(self._order, self._finished.acquire(lambda: _find_finished(self._order)))
 
     def process(self, element: Part) -> Iterator[_Read]:
         for each in self._reader.read(element):
@@ -98,15 +118,40 @@ class _ReadPartFn(beam.DoFn):
             else:
                 yield each
 
-    def _find_finished(self) -> FinishedRows:
-        return FinishedRows(None if self._order.force else self._order.parts_folder)
+
+class _CutRowsFn(beam.DoFn):
+    def __init__(self, order: WorkOrder) -> None:
+        super().__init__()
+        self._order = order
+        self._clean = order.enhanced.write
+
+    def setup(self) -> None:
+        order = self._order
+        loader = "load_clean_scout" if self._clean else "load_scout"
+        settings = Settings(f"transforms.scout:{loader}", order.recipe, order.route, order.inference, order.clean)
+        self._workers = ClipWorkers(settings) if order.inference.isolate else None
+        runner = self._workers or EngineRunner(Scout(load_recipe(order.recipe), order.route, self._clean), order)
+        self._work = CutWork(order, runner, _find_finished(order))
+
+    def process(self, element: list[KeyedRow]) -> Iterator[_Cut]:
+        for each in self._work.do(element):
+            if isinstance(each, PartRows):
+                yield TaggedOutput(_FINISHED, (each.part, each))
+            elif each.row.piece is not None:
+                yield TaggedOutput(_PIECES, each)
+            else:
+                yield each
+
+    def teardown(self) -> None:
+        if self._workers is not None:
+            self._workers.close()
 
 
 class _InferBatchFn(_EngineFn):
     def __init__(self, order: WorkOrder, loader: str) -> None:
         super().__init__(order.recipe, order.route)
         self._order = order
-        self._settings = Settings(loader, order.recipe, order.route, order.inference, order.enhanced.write)
+        self._settings = Settings(loader, order.recipe, order.route, order.inference, order.clean)
         self._rows = Metrics.counter(METRICS, "rows")
         self._errors = Metrics.counter(METRICS, "errors")
         self._audio_ms = Metrics.counter(METRICS, "audio_ms")
@@ -130,7 +175,14 @@ class _InferBatchFn(_EngineFn):
             else:
                 self._count(done)
 
+    def finish_bundle(self) -> None:
+        # Rows and pieces are two steps, and one process with the models serves both.
+        self._give_back()
+
     def teardown(self) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
         if self._workers is not None:
             self._workers.close()
 

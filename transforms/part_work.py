@@ -2,15 +2,19 @@
 
 import uuid
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 import msgspec
 
+from transforms.batch_work import entry, finish_row
+from transforms.clip_workers import Effort
+from transforms.cut_rows import audio_path
 from transforms.finished_rows import FinishedRows
-from transforms.part_file import read_header, read_rows, write_part
+from transforms.join_pieces import from_piece_line, join_pieces
+from transforms.part_file import FinishedRow, read_header, read_rows, write_part
 from transforms.read_clips import read_slice
-from transforms.records import ClipRow, KeyedRow, Part, PartDone, PartRows, RowKey
+from transforms.records import ClipResult, ClipRow, KeyedRow, Part, PartDone, PartRows, RowKey
 from transforms.row_key import row_key
 from transforms.run_journal import Done, RunJournal
 from transforms.tally import tally_lines
@@ -61,23 +65,43 @@ class PartReader:
 def commit_part(order: WorkOrder, number: int, rows: Iterable[PartRows]) -> PartDone:
     """Puts the rows of a part into one file, in the input's order, unless there is a file with just these.
 
-    A name is never used twice: what another process knows of a part stays true.
+    The pieces of a recording become its row. A name is never used twice: what another process knows of a part stays
+    true.
 
     Args:
-        rows: all that PartReader and BatchWork have given for the part, in any order.
+        rows: all that PartReader, CutWork and BatchWork have given for the part, in any order.
     """
     groups = [each for each in rows if each.rows]
-    keys = [row.key for row in sorted(chain.from_iterable(each.rows for each in groups))]
-    folder = order.parts_folder
-    if len(groups) == 1 and read_header(folder, groups[0].name)[0].keys == keys:
-        name = groups[0].name
+    keys = sorted(chain.from_iterable(each.rows for each in groups), key=lambda row: (row.source, row.row, row.piece))
+    folder, joined = order.parts_folder, list[bytes]()
+    if len(groups) == 1 and read_header(folder, groups[0].name)[0].keys == [row.key for row in keys if row.piece < 0]:
+        name, count = groups[0].name, len(keys)
     else:
         name = uuid.uuid4().hex
         found = chain.from_iterable(read_rows(folder, each.name, [row.key for row in each.rows]) for each in groups)
         by_key = {row.key: row for row in found}
-        write_part(folder, name, [by_key[key] for key in keys])
-    RunJournal(order.journal).add(Done(number=number, part=name))
-    return PartDone(number, name, len(keys))
+        lines = list[FinishedRow]()
+        for _, of_row in groupby(keys, key=lambda row: (row.source, row.row)):
+            first, *others = of_row
+            if first.piece < 0:
+                lines.append(by_key[first.key])
+                continue
+            pieces = [from_piece_line(by_key[row.key].line) for row in (first, *others)]
+            lines.append(_finished(order, pieces[0], join_pieces(pieces)))
+            joined.append(lines[-1].line)
+        write_part(folder, name, lines)
+        count = len(lines)
+    RunJournal(order.journal).add(entry(joined, Effort(), number, name))
+    return PartDone(number, name, count)
+
+
+def _finished(order: WorkOrder, piece: ClipResult, joined: ClipResult) -> FinishedRow:
+    """Gives the row of a recording, and removes what its pieces needed."""
+    key = piece.piece.row_key if piece.piece else ""
+    audio_path(order.parts_folder, key).unlink(missing_ok=True)
+    if order.enhanced.write and not joined.error:
+        joined = joined._replace(enhanced_path=enhanced_path(joined, order.enhanced))
+    return FinishedRow(key, finish_row(joined, order))
 
 
 class _Outcome(msgspec.Struct):

@@ -11,6 +11,9 @@ from transforms.parquet_rows import read_parquet, split_parquet
 from transforms.reading_config import ReadingConfig
 from transforms.records import AUDIO, KALDI, MANIFEST, PARQUET, ClipRow, Slice, Source
 
+# A file above this is a slice of its own: several recordings of hours shall not wait for one worker.
+_LARGE_BYTES = 8 << 20
+
 
 def split_sources(sources: Sequence[Source], rows_per_slice: int) -> list[Slice]:
     """Gives the slices of all sources in their order. Reads footers and line ends only, never audio."""
@@ -56,10 +59,19 @@ def _is_text(path: str) -> bool:
     return True
 
 
+def _is_large(path: str) -> bool:
+    try:
+        return os.path.getsize(path) >= _LARGE_BYTES
+    except OSError:
+        # Not there, or the URL of a file system that is not asked for each file.
+        return False
+
+
 def _add_audio_file(slices: list[Slice], source: Source, rows_per_slice: int) -> None:
-    """Adds the file to the last slice while that one has room, so that small files travel together."""
+    """Adds the file to the last slice while that one has room, so that small files travel together, and large alone."""
     last = slices[-1] if slices else None
-    if last is not None and last.kind == AUDIO and not last.error and last.rows < rows_per_slice:
+    has_room = last is not None and last.kind == AUDIO and not last.error and last.rows < rows_per_slice
+    if last is not None and has_room and not _is_large(source.path) and not _is_large(last.paths[-1]):
         slices[-1] = last._replace(paths=[*last.paths, source.path], rows=last.rows + 1)
     else:
         slices.append(Slice(source.position, AUDIO, [source.path], 1, 1))

@@ -1,6 +1,6 @@
 """Records that the batch job passes between its steps: slices of sources, rows with their audio, results."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from model_runtime.records import Word
 
@@ -8,6 +8,9 @@ AUDIO = "audio"
 MANIFEST = "manifest"
 PARQUET = "parquet"
 KALDI = "kaldi"
+
+Answer = Literal["streaming", "accurate"]
+"""Which answer a job gives: what the streaming job says, or what the recogniser says of pieces that are cut for it."""
 
 
 class Source(NamedTuple):
@@ -44,13 +47,26 @@ class Part(NamedTuple):
     rows: int
 
 
+class Piece(NamedTuple):
+    """Which piece of a recording a row is: number `number` of `pieces`, from start_s to end_s of the row's audio.
+
+    row_key: the key of the row that is cut.
+    """
+
+    row_key: str
+    number: int
+    pieces: int
+    start_s: float
+    end_s: float
+
+
 class ClipRow(NamedTuple):
     """One row of the input, its audio not yet decoded. (source, row) is its identity; names and ids may repeat.
 
     name: what errors call it; source_path: the file it stands in; columns: the row's own columns as a JSON object;
     path: an audio file, where `data` is None; data: the bytes of an audio file, or, with sample_rate_hz above 0, raw
     float32 little-endian samples; start_s, duration_s: the part that is meant, None where the row says nothing;
-    error: why the row cannot be used, found while reading.
+    error: why the row cannot be used, found while reading; piece: where the row is one piece of what stood there.
     """
 
     source: int
@@ -64,6 +80,7 @@ class ClipRow(NamedTuple):
     start_s: float | None = None
     duration_s: float | None = None
     error: str = ""
+    piece: Piece | None = None
 
 
 class KeyedRow(NamedTuple):
@@ -75,11 +92,15 @@ class KeyedRow(NamedTuple):
 
 
 class RowKey(NamedTuple):
-    """A row's identity in this run, which is its place in the input's order, and its key in all runs."""
+    """A row's identity in this run, which is its place in the input's order, and its key in all runs.
+
+    piece: number of the piece that it is; -1: it is a row.
+    """
 
     source: int
     row: int
     key: str
+    piece: int = -1
 
 
 class PartRows(NamedTuple):
@@ -110,8 +131,8 @@ class ClipResult(NamedTuple):
 
     pred_text: the finals' texts joined by a space; duration_s: of the audio that was used, None where there was none;
     error and error_class are "" for a good row; error_retriable: the same row may succeed another time;
-    enhanced: clean audio, 16-bit little-endian samples at sample_rate_hz
-    (None where none was asked for); enhanced_path: where it was written, relative to the output folder.
+    sample_rate_hz: of the clip; enhanced: clean audio that is kept in memory, 16-bit little-endian samples;
+    enhanced_path: where it was written, relative to the output folder; piece: that of the row.
     """
 
     source: int
@@ -130,6 +151,12 @@ class ClipResult(NamedTuple):
     enhanced: bytes | None = None
     enhanced_path: str = ""
     error_retriable: bool = False
+    piece: Piece | None = None
+
+
+def place_of(row: ClipRow | ClipResult) -> tuple[int, int, int]:
+    """Gives the identity of a row or a piece in this run: source, row, and number of the piece or -1."""
+    return row.source, row.row, row.piece.number if row.piece else -1
 
 
 class PartRange(NamedTuple):

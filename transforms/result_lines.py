@@ -5,14 +5,15 @@ from typing import Any
 
 import msgspec
 
-from transforms.records import ClipResult
+from transforms.records import Answer, ClipResult
 
 
-def to_line(result: ClipResult, with_enhanced: bool) -> bytes:
+def to_line(result: ClipResult, with_enhanced: bool, answer_kind: Answer = "streaming") -> bytes:
     """Gives a result as a JSON object. Columns of the input that the answer has too are replaced by it.
 
     Args:
         with_enhanced: whether there is a field enhanced_filepath ("" for a bad row).
+        answer_kind: which answer it is.
     """
     fields: dict[str, Any] = msgspec.json.decode(result.columns)
     answer: dict[str, Any] = {
@@ -22,6 +23,7 @@ def to_line(result: ClipResult, with_enhanced: bool) -> bytes:
         "duration": result.duration_s,
         "model": result.model,
         "device": result.device,
+        "answer": answer_kind,
         "error": result.error,
         "error_class": result.error_class,
         "error_retriable": result.error_retriable,

@@ -20,6 +20,7 @@ ANSWER = {
     "duration": pa.float64(),
     "model": pa.string(),
     "device": pa.string(),
+    "answer": pa.string(),
     "error": pa.string(),
     "error_class": pa.string(),
     "error_retriable": pa.bool_(),

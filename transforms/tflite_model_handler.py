@@ -15,6 +15,7 @@ from model_runtime.recipe import load_recipe, one_stage_recipe
 from transforms.batch_work import batch_weight, row_weight
 from transforms.clip_inference import InferenceConfig, infer_rows
 from transforms.records import ClipResult, ClipRow
+from transforms.write_audio import CleanMemory
 
 METRICS = "BeamML_TFLite"
 """The namespace of RunInference's metrics with these handlers."""
@@ -121,7 +122,8 @@ class _ClipModel:
         """Gives the results of clips, in order."""
         # The place in the batch stands in for the row's own identity, since equal clips may come several times.
         rows = [_to_row(clip, self._engine.sample_rate_hz)._replace(source=0, row=n) for n, clip in enumerate(clips)]
-        found = infer_rows(self._engine, rows, self._config, self._keep_enhanced)
+        clean = CleanMemory() if self._keep_enhanced else None
+        found = infer_rows(self._engine, rows, self._config, clean)
         results = {result.row: result for result in found}
         own = [(clip.source, clip.row) if isinstance(clip, ClipRow) else (0, 0) for clip in clips]
         return [results[n]._replace(source=source, row=row) for n, (source, row) in enumerate(own)]

@@ -9,16 +9,16 @@ from model_runtime.devices import RouteConfig
 from transforms.clip_inference import InferenceConfig
 from transforms.part_file import FOLDER
 from transforms.reading_config import ReadingConfig
-from transforms.records import Part, Slice
+from transforms.records import Answer, Part, Slice
 from transforms.subtitles import SubtitlesConfig
-from transforms.write_audio import EnhancedConfig
+from transforms.write_audio import CleanFolder, EnhancedConfig
 
 
 class WorkOrder(msgspec.Struct, frozen=True):
     """All that workers must know of a run.
 
-    fingerprint: of work_fingerprint; journal: path of the run's journal; force: do all rows anew; max_errors: with
-    more bad rows than these the run is over, and what is left is left undone.
+    answer: which one is wanted; fingerprint: of work_fingerprint; journal: path of the run's journal; force: do all
+    rows anew; max_errors: with more bad rows than these the run is over, and what is left is left undone.
     """
 
     output: str
@@ -26,12 +26,18 @@ class WorkOrder(msgspec.Struct, frozen=True):
     route: RouteConfig
     reading: ReadingConfig
     inference: InferenceConfig
+    answer: Answer
     enhanced: EnhancedConfig
     subtitles: SubtitlesConfig
     fingerprint: str
     journal: str
     force: bool
     max_errors: int
+
+    @property
+    def clean(self) -> CleanFolder | None:
+        """Where clean audio goes; None where it is not kept."""
+        return CleanFolder(self.output, self.enhanced) if self.enhanced.write else None
 
     @property
     def parts_folder(self) -> Path:

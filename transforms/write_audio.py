@@ -1,13 +1,14 @@
-"""The clean audio of results as 16-bit files, named after where it came from."""
+"""The clean audio of results as 16-bit files, named after where it came from, written while it comes."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
 import soundfile
 from msgspec import Meta, Struct
 
-from transforms.atomic_file import atomic_path
+from model_runtime.decode import encode_linear16
+from transforms.atomic_file import AtomicFile
 from transforms.records import ClipResult, ClipRow
 from transforms.row_name import row_name
 
@@ -20,18 +21,87 @@ class EnhancedConfig(Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["wav", "flac"] = "wav"  # both 16 bits, at the clip's own rate
 
 
-def write_enhanced(result: ClipResult, output: str, config: EnhancedConfig) -> ClipResult:
-    """Writes what is in `enhanced` and puts the file's path in its place; a repeat writes the same file again.
+class Clean(NamedTuple):
+    """The clean audio of one row: LINEAR16 in memory, or the path of its file, relative to the output folder."""
 
-    A result without clean audio passes.
-    """
-    if result.enhanced is None:
-        return result
-    name = enhanced_path(result, config)
-    samples = np.frombuffer(result.enhanced, "<i2")
-    with atomic_path(Path(output) / name) as path:
-        soundfile.write(path, samples, result.sample_rate_hz, subtype="PCM_16", format=config.format.upper())
-    return result._replace(enhanced=None, enhanced_path=name)
+    pcm: bytes | None
+    path: str
+
+
+class CleanSink(Protocol):
+    """Takes the clean audio of one row."""
+
+    def write(self, samples: np.ndarray) -> None:
+        """Takes the next samples, float32 [n], -1..1."""
+
+    def keep(self) -> Clean:
+        """Ends it."""
+
+    def discard(self) -> None:
+        """Ends it and leaves nothing."""
+
+
+class CleanFolder(NamedTuple):
+    """Clean audio in files. output: the folder of the results."""
+
+    output: str
+    config: EnhancedConfig
+
+    def open(self, row: ClipRow, sample_rate_hz: int) -> "CleanFile":
+        """Begins the file of a row."""
+        return CleanFile(row, sample_rate_hz, self)
+
+
+class CleanMemory(NamedTuple):
+    """Clean audio in memory."""
+
+    def open(self, row: ClipRow, sample_rate_hz: int) -> "CleanBytes":
+        """Begins the bytes of a row."""
+        return CleanBytes()
+
+
+class CleanFile:
+    """The clean audio of one row. It appears whole, by `keep`, or not at all; a repeat writes the same file again."""
+
+    def __init__(self, row: ClipRow, sample_rate_hz: int, folder: CleanFolder) -> None:
+        self._name = enhanced_path(row, folder.config)
+        self._place = AtomicFile(Path(folder.output) / self._name)
+        form = folder.config.format.upper()
+        self._sound = soundfile.SoundFile(self._place.path, "w", sample_rate_hz, 1, "PCM_16", format=form)
+
+    def write(self, samples: np.ndarray) -> None:
+        """Takes the next samples, float32 [n], -1..1."""
+        self._sound.write(np.frombuffer(encode_linear16(samples), "<i2"))
+
+    def keep(self) -> Clean:
+        """Ends the file and gives its path."""
+        self._sound.close()
+        self._place.keep()
+        return Clean(None, self._name)
+
+    def discard(self) -> None:
+        """Ends the file and removes it."""
+        self._sound.close()
+        self._place.discard()
+
+
+class CleanBytes:
+    """The clean audio of one row in memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, samples: np.ndarray) -> None:
+        """Takes the next samples, float32 [n], -1..1."""
+        self._parts.append(encode_linear16(samples))
+
+    def keep(self) -> Clean:
+        """Gives what there is."""
+        return Clean(b"".join(self._parts), "")
+
+    def discard(self) -> None:
+        """Forgets it."""
+        self._parts.clear()
 
 
 def enhanced_path(row: ClipResult | ClipRow, config: EnhancedConfig) -> str:

@@ -11,7 +11,7 @@ import pytest
 from model_runtime.audio import Audio
 from model_runtime.decode import decode_file
 from model_runtime.errors import AudioError
-from transforms.clip_inference import load_clip
+from transforms.clip_audio import read_clip
 from transforms.parquet_rows import read_parquet, split_parquet
 from transforms.reading_config import ReadingConfig
 from transforms.records import PARQUET, Source
@@ -43,7 +43,7 @@ def _read(cases: Path, name: str) -> list[Audio | str]:
     for part in split_parquet(source, 2):
         for row in read_parquet(part, ReadingConfig()):
             try:
-                found.append(load_clip(row, 3600))
+                found.append(next(read_clip(row, 3600)))
             except AudioError as error:
                 found.append(str(error).removeprefix(f"{source.path} "))
     return found

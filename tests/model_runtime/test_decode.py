@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from model_runtime.audio_sniff import describe_bytes
-from model_runtime.decode import decode_bytes, decode_file, decode_pcm, encode_linear16
+from model_runtime.decode import decode_blocks, decode_bytes, decode_file, decode_pcm, encode_linear16
 from model_runtime.errors import AudioError
 
 RAMP = (np.arange(-800, 800, dtype=np.int16) * 20).astype(np.int16)
@@ -156,3 +156,66 @@ def test_every_16_bit_value_survives_decoding_and_encoding() -> None:
 
 def test_encoding_clips_and_never_wraps() -> None:
     assert np.frombuffer(encode_linear16(np.array([2.4, -2.4], np.float32)), "<i2").tolist() == [32767, -32768]
+
+
+@pytest.mark.parametrize("container", ["WAV", "FLAC", "OGG", "MP3"])
+@pytest.mark.parametrize("frames", [100, 160, 400, 1599, 1600, 5000])
+def test_blocks_are_the_file_in_pieces(tmp_path: Path, container: str, frames: int) -> None:
+    """Also of an MP3, byte for byte: soundfile's own way of reading on loses some at every border."""
+    (tmp_path / "a").write_bytes(_file_bytes(RAMP, container=container))
+    whole = decode_file(tmp_path / "a", 0.01)
+    blocks = list(decode_blocks(tmp_path / "a", 0.01, block_s=frames / 16000))
+    sizes = [len(block.samples) for block in blocks]
+    assert sizes[:-1] == [frames] * (len(sizes) - 1) and 0 < sizes[-1] <= frames
+    np.testing.assert_array_equal(np.concatenate([block.samples for block in blocks]), whole.samples)
+
+
+def test_file_without_a_sample_is_one_block_without_a_sample(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(_file_bytes(RAMP[:0]))
+    assert [len(block.samples) for block in decode_blocks(tmp_path / "a.wav", block_s=1.0)] == [0]
+
+
+def test_bad_sample_is_named_with_the_place_of_its_block(tmp_path: Path) -> None:
+    samples = np.zeros(1600, np.float32)
+    samples[1003] = np.nan
+    soundfile.write(tmp_path / "a.wav", samples, 16000, subtype="FLOAT")
+    blocks = decode_blocks(tmp_path / "a.wav", block_s=0.05)
+    assert len(next(blocks).samples) == 800
+    with pytest.raises(AudioError, match=r"a.wav: from 0.050 s on: samples must be finite .* sample 203 of 800 is nan"):
+        next(blocks)
+
+
+def test_channels_are_judged_over_all_blocks(tmp_path: Path) -> None:
+    """Antiphase in one block is chance, over the whole recording it is a fault."""
+    tone = 0.5 * np.sin(np.arange(3200))
+    soundfile.write(tmp_path / "part.wav", np.stack((tone, np.where(np.arange(3200) < 1600, -tone, tone)), 1), 16000)
+    soundfile.write(tmp_path / "whole.wav", np.stack((tone, -tone), 1), 16000)
+    assert [len(block.samples) for block in decode_blocks(tmp_path / "part.wav", block_s=0.1)] == [1600, 1600]
+    blocks = decode_blocks(tmp_path / "whole.wav", block_s=0.1)
+    assert len(next(blocks).samples) == 1600
+    with pytest.raises(AudioError, match="2 channels cancel each other"):
+        list(blocks)
+
+
+def _read_bytes() -> int:
+    """Bytes that this process has asked the system for, of files and of all else."""
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what a process reads")
+@pytest.mark.parametrize(
+    ("container", "subtype"), [("WAV", "PCM_16"), ("FLAC", "PCM_16"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", None)]
+)
+def test_part_of_a_long_file_is_read_without_the_rest(tmp_path: Path, container: str, subtype: str | None) -> None:
+    """Ten seconds of five minutes are those of the whole file; of an MP3, all before them is searched for frames."""
+    noise = np.random.default_rng(3).normal(0, 0.1, 16_000 * 60).astype(np.float32)
+    with soundfile.SoundFile(tmp_path / "a", "w", 16_000, 1, subtype, format=container) as file:
+        for _ in range(5):
+            file.write(noise)
+    size = (tmp_path / "a").stat().st_size
+    before = _read_bytes()
+    part = decode_file(tmp_path / "a", 60.0, 10.0)
+    read = _read_bytes() - before
+    assert read < size * (70 / 300 if container == "MP3" else 0.1) + (1 << 18)
+    whole = decode_file(tmp_path / "a", 0.0, 70.0)
+    np.testing.assert_allclose(part.samples, whole.samples[60 * 16_000 :], atol=1e-6)

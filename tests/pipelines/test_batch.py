@@ -86,6 +86,7 @@ def test_good_row_has_its_columns_and_the_answer(tmp_path: Path) -> None:
             "segments": [{"start_ms": 0, "end_ms": 100}],
             "model": "counting:1:float32",
             "device": "cpu",
+            "answer": "streaming",
             "error": "",
             "error_class": "",
             "error_retriable": False,

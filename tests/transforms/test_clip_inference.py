@@ -2,16 +2,19 @@
 
 import errno
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from model_runtime import Audio, AudioError, DeviceError, Enhanced, Event, Final, MadeBy, SpeechEnd, Word
+from model_runtime import Audio, AudioError, DeviceError, Enhanced, Event, Final, MadeBy
 from model_runtime.calls import CallTally
-from transforms.clip_inference import InferenceConfig, clip_result, infer_rows, load_clip
-from transforms.records import ClipResult, ClipRow, Segment
+from model_runtime.stream import Stream
+from transforms.clip_inference import InferenceConfig, infer_rows
+from transforms.records import ClipResult, ClipRow
+from transforms.write_audio import CleanFolder, EnhancedConfig
 
 MADE_BY = MadeBy("stand-in:1:float32", "cpu")
 RAMP = np.arange(16000, dtype=np.int16)
@@ -22,6 +25,9 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
+        self.streams: list[int] = []
+        self.blocks: list[int] = []
+        self.refused = 0
 
     def run(self, clips: Sequence[Audio], batch_size: int, tally: CallTally) -> list[list[Event]]:
         sizes = [len(clip.samples) for clip in clips]
@@ -29,6 +35,20 @@ class _Recorder:
         if 666 in sizes:
             raise AudioError("666 samples")
         return [[Final(0, 0, str(size), (), 1.0, 0, size)] for size in sizes]
+
+    def run_streams(self, streams: Sequence[Stream], batch_size: int, tally: CallTally) -> None:
+        """Says the number of each block, and the rate at the end; the blocks of all streams in turn."""
+        self.streams.append(len(streams))
+        blocks = [iter(stream.blocks) for stream in streams]
+        for number in range(20):
+            for stream, each in zip(streams, blocks, strict=True):
+                block = next(each, None)
+                if block is not None:
+                    self.blocks.append(len(block))
+                    if self.blocks.count(666) > self.refused:
+                        self.refused += 1
+                        raise AudioError("666 samples")
+                    stream.take([Final(number, 0, str(number), (), 1.0, 0, 0), Enhanced(0, block.tobytes())])
 
     def made_by(self) -> MadeBy:
         return MADE_BY
@@ -50,57 +70,6 @@ def _infer(rows: list[ClipRow], **settings: float) -> tuple[list[list[int]], dic
     results = list(infer_rows(engine, rows, InferenceConfig(**settings)))  # type: ignore[arg-type]
     assert len(results) == len(rows)
     return engine.calls, {result.row: result for result in results}
-
-
-@pytest.mark.parametrize(
-    ("start_s", "duration_s", "first", "samples"),
-    [
-        (None, None, 0, 16000),
-        (0.25, None, 4000, 12000),
-        (0.25, 0.5, 4000, 8000),
-        (None, 0.5, 0, 8000),
-        (0.25, 5.0, 4000, 12000),
-        (0.0, 0.995, 0, 15920),
-        (None, 0.995, 0, 16000),
-        (None, 0.985, 0, 15760),
-        (None, 1.01, 0, 16000),
-    ],
-)
-def test_row_selects_its_part_of_the_audio(
-    start_s: float | None, duration_s: float | None, first: int, samples: int
-) -> None:
-    """A rounded duration alone does not cut the last 10 ms."""
-    raw = (RAMP / 32768).astype("<f4").tobytes()
-    for row in (_row(start_s=start_s, duration_s=duration_s), _row(data=raw, sample_rate_hz=16000)):
-        audio = load_clip(row._replace(start_s=start_s, duration_s=duration_s), 3600)
-        assert (audio.samples * 32768).tolist() == list(range(first, first + samples))
-
-
-def test_offset_beyond_raw_samples_is_refused() -> None:
-    row = _row(data=b"\0" * 400, sample_rate_hz=8000, start_s=1.0)
-    with pytest.raises(AudioError, match=r"row 1: offset must lie within the audio, got 1.0 s in 0.013 s"):
-        load_clip(row, 3600)
-
-
-def test_clip_longer_than_allowed_is_refused() -> None:
-    with pytest.raises(AudioError, match=r"row 1: must last at most inference.max_clip_s = 0.9 s"):
-        load_clip(_row(), 0.9)
-
-
-def test_part_of_a_long_file_may_be_used() -> None:
-    assert len(load_clip(_row(start_s=0.2, duration_s=0.1), 0.5).samples) == 1600
-
-
-def test_error_of_a_file_names_the_row_that_wants_it() -> None:
-    row = ClipRow(0, 3, "m.jsonl line 3", "m.jsonl", b"{}", path="/gone.wav")
-    with pytest.raises(AudioError, match=r"^m.jsonl line 3: /gone.wav: cannot be read: No such file or directory$"):
-        load_clip(row, 3600)
-
-
-def test_sample_that_is_not_finite_names_the_row_and_the_index() -> None:
-    samples = np.array([0, 0, np.nan, 0], "<f4")
-    with pytest.raises(AudioError, match=r"row 1: samples must be finite .* sample 2 of 4 is nan"):
-        load_clip(_row(data=samples.tobytes(), sample_rate_hz=16000), 3600)
 
 
 def test_bad_rows_do_not_disturb_their_neighbours() -> None:
@@ -154,11 +123,11 @@ def test_error_of_a_disk_may_pass_and_a_missing_file_does_not(
 ) -> None:
     attempts = []
 
-    def fail(path: str, *_: object) -> Audio:
+    def fail(path: str, *_: object) -> Iterator[Audio]:
         attempts.append(path)
         raise AudioError(f"{path}: cannot be read") from OSError(number, "x")
 
-    monkeypatch.setattr("transforms.clip_inference.decode_audio", fail)
+    monkeypatch.setattr("transforms.clip_audio.read_audio", fail)
     row = _row(data=None, path="/a.wav")
     (result,) = infer_rows(_Recorder(), [row], InferenceConfig(retries=1, retry_wait_s=0))
     assert (result.error_retriable, len(attempts)) == (retriable, 1 + retriable)
@@ -180,24 +149,66 @@ def test_duplicate_rows_have_one_result_each() -> None:
     assert [(result.row, result.pred_text) for result in results] == [(1, "100"), (2, "100")]
 
 
-def test_result_joins_the_finals_and_gives_times_in_ms_of_the_clip() -> None:
-    words = (Word("a", 10, 20, 0.5), Word("b", 900, 990, 0.75))
-    events: list[Event] = [
-        SpeechEnd(0, 80, 4000, "silence"),
-        Final(0, 1, "a", words[:1], 0.5, 80, 4000),
-        Final(1, 1, "", (), 0.0, 5000, 5000),
-        SpeechEnd(2, 4804, 8000, "stream"),
-        Final(2, 1, "b", words[1:], 0.75, 4804, 8000),
-    ]
-    result = clip_result(_row(), Audio(np.zeros(8000, np.float32), 8000), events, MADE_BY, False)
-    assert result.pred_text == "a b"
-    assert result.words == list(words)
-    assert result.segments == [Segment(10, 500), Segment(601, 1000)]
-    assert (result.duration_s, result.enhanced) == (1.0, None)
+def _recording(number: int, seconds: float, value: float = 0.0) -> ClipRow:
+    """A WAV at 8 kHz whose last sample is the value."""
+    samples = np.zeros(round(8000 * seconds), np.float32)
+    samples[-1] = value
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, 8000, format="WAV", subtype="FLOAT")
+    return _row(number, data=buffer.getvalue())
 
 
-def test_clean_audio_is_joined_to_16_bits_when_it_is_kept() -> None:
-    parts = [np.array(values, "<f4").tobytes() for values in ([0.5, -1.0], [], [2.0])]
-    events: list[Event] = [Enhanced(0, part) for part in parts]
-    result = clip_result(_row(), Audio(np.zeros(3, np.float32), 8000), events, MADE_BY, True)
-    assert np.frombuffer(result.enhanced or b"", "<i2").tolist() == [16384, -32768, 32767]
+def test_recording_is_heard_in_blocks_after_the_clips_beside_it() -> None:
+    engine = _Recorder()
+    rows = [_recording(1, 61.5), _recording(2, 60.0), _recording(3, 65.0), _row(4, 100)]
+    results = list(infer_rows(engine, rows, InferenceConfig()))
+    assert [result.row for result in results] == [4, 2, 1, 3]
+    assert engine.calls == [[100, 480_000]]
+    assert (engine.streams, engine.blocks) == ([2], [80_000] * 12 + [12_000, 40_000])
+    assert [result.pred_text for result in results[2:]] == ["0 1 2 3 4 5 6", "0 1 2 3 4 5 6"]
+    assert [result.duration_s for result in results] == [0.00625, 60.0, 61.5, 65.0]
+
+
+def test_recording_with_a_bad_end_is_a_bad_row_and_leaves_no_clean_audio(tmp_path: Path) -> None:
+    rows = [_recording(1, 121.0, np.nan), _recording(2, 61.0)]
+    engine = _Recorder()
+    clean = CleanFolder(str(tmp_path), EnhancedConfig(True))
+    bad, good = infer_rows(engine, rows, InferenceConfig(), clean)
+    assert (bad.row, bad.pred_text, bad.error_class) == (1, "", "AudioError")
+    assert "row 1: from 120.000 s on: samples must be finite" in bad.error
+    assert (good.row, good.pred_text, engine.streams) == (2, "0 1 2 3 4 5 6", [2])
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.wav")] == [good.enhanced_path]
+    assert soundfile.info(tmp_path / good.enhanced_path).frames == 61 * 8000
+    assert len(list((tmp_path / "enhanced").iterdir())) == 1
+
+
+def test_recordings_that_are_refused_are_halved_as_clips_are() -> None:
+    """The second is refused beside the first and then alone, with what it had said before forgotten."""
+    rows = [_recording(1, 61.0), _recording(2, 60.0 + 666 / 8000)]
+    engine = _Recorder()
+    good, bad = infer_rows(engine, rows, InferenceConfig())
+    assert (good.row, good.pred_text) == (1, "0 1 2 3 4 5 6")
+    assert (bad.row, bad.error, engine.streams) == (2, "666 samples", [2, 1, 1])
+
+
+def test_recording_above_the_bound_is_a_bad_row() -> None:
+    (result,) = infer_rows(_Recorder(), [_recording(1, 65.0)], InferenceConfig(max_clip_s=62.0))
+    assert result.error.endswith("must last at most inference.max_clip_s = 62 s, and lasts longer")
+
+
+class _Told:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, list[int], float]] = []
+
+    def begin(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        self.told.append(("begin", [row.row for row in rows], audio_s))
+
+    def go_on(self, rows: Sequence[ClipRow], audio_s: float) -> None:
+        self.told.append(("go on", [row.row for row in rows], audio_s))
+
+
+def test_every_block_of_a_recording_gives_the_process_its_time_anew() -> None:
+    watch = _Told()
+    list(infer_rows(_Recorder(), [_recording(1, 61.0), _recording(2, 61.0)], InferenceConfig(), watch=watch))
+    assert watch.told[:3] == [("begin", [1], 0.0), ("begin", [2], 0.0), ("begin", [1, 2], 20.0)]
+    assert watch.told[3:] == [("go on", [1, 2], 20.0)] * 14

@@ -55,7 +55,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _workers(recipe: str = "any", **settings: object) -> ClipWorkers:
     config = InferenceConfig(**settings)  # type: ignore[arg-type]
-    return ClipWorkers(Settings("killing_engine:load", recipe, RouteConfig(), config, False))
+    return ClipWorkers(Settings("killing_engine:load", recipe, RouteConfig(), config))
 
 
 def _rows(*sizes: int) -> list[ClipRow]:

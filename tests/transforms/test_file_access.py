@@ -13,8 +13,9 @@ import soundfile
 from apache_beam.io.filesystem import BeamIOError, FileMetadata, FileSystem
 
 from model_runtime.errors import AudioError, ConfigError
-from transforms.clip_inference import is_retriable, load_clip
-from transforms.file_access import beside, decode_audio, file_state, is_url
+from transforms.clip_audio import read_clip
+from transforms.clip_inference import is_retriable
+from transforms.file_access import beside, file_state, is_url, read_audio
 from transforms.read_clips import read_slice, split_sources
 from transforms.reading_config import ReadingConfig
 from transforms.records import ClipRow
@@ -92,18 +93,18 @@ def _rows(pattern: str) -> list[ClipRow]:
     [("bucket://x/calls/*.wav", [100, 200]), ("bucket://x/m.jsonl", [100, 200]), ("bucket://x/t.parquet", [200])],
 )
 def test_globs_manifests_and_tables_are_read_from_a_bucket(pattern: str, sizes: list[int]) -> None:
-    assert [len(load_clip(row, 3600).samples) for row in _rows(pattern)] == sizes
+    assert [len(next(read_clip(row, 3600)).samples) for row in _rows(pattern)] == sizes
 
 
 def test_manifest_on_the_disk_may_name_audio_in_a_bucket(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text(json.dumps({"audio_filepath": "bucket://x/calls/b.wav", "offset": 0.005}))
     (row,) = _rows(str(tmp_path / "m.jsonl"))
-    assert (load_clip(row, 3600).samples * 32768).tolist() == list(range(80, 200))
+    assert (next(read_clip(row, 3600)).samples * 32768).tolist() == list(range(80, 200))
 
 
 def test_audio_that_a_bucket_does_not_give_may_come_another_time() -> None:
     with pytest.raises(AudioError, match=r"^bucket://x/gone.wav: cannot be read: bucket://x/gone.wav is not") as caught:
-        decode_audio("bucket://x/gone.wav")
+        next(read_audio("bucket://x/gone.wav"))
     assert is_retriable(caught.value)
 
 

@@ -59,6 +59,7 @@ class _Run:
             route=RouteConfig(),
             reading=ReadingConfig(rows_per_slice=2),
             inference=InferenceConfig(retry_wait_s=0, batch_size=1),
+            answer="streaming",
             enhanced=EnhancedConfig(),
             subtitles=SubtitlesConfig(),
             fingerprint="f",

@@ -25,6 +25,16 @@ def test_audio_files_travel_in_slices_and_keep_their_identity() -> None:
     assert json.loads(rows[4].columns) == {"audio_filepath": "/4.wav"}
 
 
+def test_large_file_is_a_slice_of_its_own(tmp_path: Path) -> None:
+    """Files with holes: so many bytes, of which none is on the disk."""
+    for name, size in (("a", 10), ("b", 10), ("c", 9_000_000), ("d", 9_000_000), ("e", 10), ("f", 10)):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(size)
+    slices = split_sources([Source(n, str(tmp_path / name), AUDIO) for n, name in enumerate("abcdef")], 16)
+    assert ["".join(Path(path).name for path in part.paths) for part in slices] == ["ab", "c", "d", "ef"]
+    assert [part.source for part in slices] == [0, 2, 3, 4]
+
+
 def test_order_of_mixed_sources_is_kept(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text('{"audio_filepath": "x"}\n' * 3)
     sources = [Source(0, "/a.wav", AUDIO), Source(1, str(tmp_path / "m.jsonl"), MANIFEST), Source(2, "/b.wav", AUDIO)]

@@ -14,7 +14,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from model_runtime import Audio, ConfigError, DelegateConfig, DeviceError, RouteConfig, SpeechEngine
 from model_runtime.decode import decode_file
-from transforms.clip_inference import InferenceConfig, clip_result
+from transforms.clip_inference import InferenceConfig
+from transforms.heard_clip import HeardClip
 from transforms.records import ClipResult, ClipRow
 from transforms.tflite_model_handler import METRICS, TFLiteModelHandler
 
@@ -27,11 +28,12 @@ def expected() -> list[ClipResult]:
     """What the engine says about FILES, one after the other."""
     engine = SpeechEngine.load("batch")
     rows = [ClipRow(0, 0, file, file, b"{}", path=file) for file in FILES]
-    clips = [decode_file(file) for file in FILES]
-    return [
-        clip_result(row, clip, engine.run([clip], batch_size=1)[0], engine.made_by(), False)
-        for row, clip in zip(rows, clips, strict=True)
-    ]
+    results = []
+    for row, clip in zip(rows, map(decode_file, FILES), strict=True):
+        heard = HeardClip(row, clip.sample_rate_hz)
+        heard.take(engine.run([clip], batch_size=1)[0])
+        results.append(heard.result(len(clip.samples), engine.made_by()))
+    return results
 
 
 @pytest.fixture
