@@ -9,6 +9,8 @@ import pytest
 
 from pipelines.batch import main
 from pipelines.run_record import read_record
+from transforms.clip_process import ClipProcess
+from transforms.clip_protocol import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples"
@@ -56,3 +58,26 @@ def test_a_model_that_is_fixed_to_a_batch_size_is_run_with_it_and_all_say_so(
         assert ("dtln takes no other" in (output / "report.html").read_text("utf-8")) == bool(fixed)
         texts.append([row["segments"] for row in pq.read_table(output / "results.parquet").to_pylist()])
     assert texts[0] == texts[1] and any(texts[0])
+
+
+def test_two_workers_are_two_processes_with_models_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are started from this very process; workers in processes of their own would start them there."""
+    started: list[ClipProcess] = []
+    start = ClipProcess.__init__
+
+    def count(process: ClipProcess, settings: Settings) -> None:
+        started.append(process)
+        start(process, settings)
+
+    monkeypatch.setattr(ClipProcess, "__init__", count)
+    lines = [json.dumps({"audio_filepath": str(SAMPLES / "lift.wav"), "n": n}) for n in range(40)]
+    (tmp_path / "m.jsonl").write_text("\n".join(lines))
+    settings = [f"input={tmp_path}/m.jsonl", f"output={tmp_path / 'out'}", "recipe=segment", "reading.rows_per_slice=1"]
+    switches = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    assert main([part for setting in settings for part in ("--set", setting)] + switches) == 0
+    assert len(started) == 2
+    rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
+    assert [row["n"] for row in rows] == list(range(40))
+    assert len({str(row["segments"]) for row in rows}) == 1
