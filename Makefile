@@ -3,7 +3,9 @@
 
 PYTHON_ENV = .venv/bin/python
 
-demo: setup
+demo:
+	@test -d .venv || echo "the first run takes about ten minutes and 5 GB on disk; README.md says for what"
+	deploy/setup.sh
 	deploy/kafka.sh fetch
 	deploy/prism.sh
 	deploy/whisper.sh || echo "the demonstration goes on without sentences"
@@ -12,8 +14,9 @@ demo: setup
 test: setup check
 	deploy/kafka.sh fetch
 	deploy/prism.sh
-	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming tests
-	$(PYTHON_ENV) -m pytest tests/streaming
+	deploy/flink.sh fetch
+	$(PYTHON_ENV) -m pytest -n 2 --ignore=tests/streaming --ignore=tests/flink tests
+	$(PYTHON_ENV) -m pytest tests/streaming tests/flink
 	$(MAKE) test-tflite-runtime
 
 # The same engine on the other runtime: its tests, those on a delegate, and the batch job.
@@ -36,4 +39,4 @@ setup:
 	deploy/setup.sh
 
 clean:
-	rm -rf .venv .venv-tflite-runtime .venv-training build dist *.egg-info
+	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers build dist *.egg-info

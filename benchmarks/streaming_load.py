@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers.process_tree import process_cpu_s, tree
 from model_runtime import Audio, SpeechEngine
 from pipelines.local_jobs import create_topics, free_port, running_broker, running_streaming_job
 from service.produce import Recording, play
@@ -21,7 +22,6 @@ _CHUNK_SAMPLES = 1_600
 _SECOND_SAMPLES = 16_000
 _PAUSE_S = 0.5
 _FEWEST_SECONDS = 5
-_TICKS_PER_SECOND = 100
 
 
 def measure_streaming_job(clips: Sequence[Audio]) -> list[tuple[str, float, str]]:
@@ -112,10 +112,5 @@ class _EngineMeter:
 
 def _cpu_s(pid: int) -> tuple[float, float]:
     """Gives the CPU seconds of the job's Python process and of its children (Prism)."""
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return _process_cpu_s(pid), sum(_process_cpu_s(child) for child in children)
-
-
-def _process_cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+    python, *others = tree(pid)
+    return process_cpu_s(python), sum(map(process_cpu_s, others))

@@ -23,6 +23,7 @@ from model_runtime.recipe import Recipe, load_recipe
 from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
+from pipelines.flink import check_job_server_flags
 from pipelines.report import ReportConfig
 from service.wire import AudioDefaults
 from transforms.clip_inference import InferenceConfig
@@ -205,6 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             argv, "python -m pipelines.batch", "Turns rows of audio into text and clean speech.", _SWITCHES
         )
         config = load_config(line.config, line.overrides, BatchConfig)
+        check_job_server_flags(line.beam_flags)
         options = _quiet(PipelineOptions(line.beam_flags))
         force = "force" in line.switches
         parts: list[Part] = []
@@ -246,9 +248,10 @@ def _journal(config: BatchConfig) -> str:
 
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:
-    """Keeps the worker processes' start-up chatter off the terminal, unless a level was asked for."""
-    worker = options.view_as(WorkerOptions)
-    worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
+    """Keeps local worker processes' start-up chatter off the terminal, unless a level was asked for."""
+    if _is_local(options):
+        worker = options.view_as(WorkerOptions)
+        worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
 
 

@@ -45,8 +45,12 @@ def parse_command_line(
         ConfigError: a flag that neither knows (Beam itself would only warn), or an argument without a flag.
         SystemExit: as argparse does, 0 after --help and 2 for an argument without its value.
     """
-    parser = argparse.ArgumentParser(
-        program, description=description, epilog="All other options are Beam's.", allow_abbrev=False
+    parser = _FlagFileParser(
+        program,
+        description=description,
+        epilog="All other options are Beam's. @FILE stands for the options in FILE, one a line; # begins a comment.",
+        allow_abbrev=False,
+        fromfile_prefix_chars="@",
     )
     parser.add_argument("--config", metavar="FILE", help="YAML file; without one the defaults are taken")
     parser.add_argument(
@@ -66,19 +70,39 @@ def parse_command_line(
 
 
 def check_beam_flags(flags: Sequence[str]) -> None:
-    """Refuses what Beam does not know.
+    """Refuses what Beam does not know, unless a job server may know it (see pipelines.flink).
 
     Raises:
         ConfigError: names the flag.
+    """
+    unknown = unknown_flags(flags)
+    if unknown and not is_portable(PipelineOptions(list(flags))):
+        raise ConfigError(f"{unknown[0].partition('=')[0]} is no option: not of this command and not of Beam")
+
+
+def unknown_flags(flags: Sequence[str]) -> list[str]:
+    """Gives what Beam itself does not know; a value that stands behind its flag is not given.
+
+    Raises:
+        ConfigError: a flag that Beam knows has a value that it cannot have.
     """
     parser = _Parser("beam", add_help=False, allow_abbrev=False)
     classes = {str(options): options for options in PipelineOptions.__subclasses__()}
     for options in classes.values():
         options._add_argparse_args(parser)
     _, unknown = parser.parse_known_args(list(flags))
-    runner = (PipelineOptions(list(flags)).view_as(StandardOptions).runner or "").rpartition(".")[2].lower()
-    if unknown and runner not in _JOB_SERVER_RUNNERS:
-        raise ConfigError(f"{unknown[0].partition('=')[0]} is no option: not of this command and not of Beam")
+    return unknown
+
+
+def is_portable(options: PipelineOptions) -> bool:
+    """Says whether the runner hands the options on to a job server."""
+    runner = (options.view_as(StandardOptions).runner or "").rpartition(".")[2].lower()
+    return runner in _JOB_SERVER_RUNNERS
+
+
+def flag_name(flag: str) -> str:
+    """Gives the name of `--name`, `--name=value`."""
+    return flag.partition("=")[0].lstrip("-")
 
 
 def make_pipeline(options: PipelineOptions) -> beam.Pipeline:
@@ -91,6 +115,14 @@ def make_pipeline(options: PipelineOptions) -> beam.Pipeline:
         return beam.Pipeline(options=options)
     except ValueError as error:
         raise ConfigError(f"Beam refuses its options: {' '.join(str(error).split())}") from error
+
+
+class _FlagFileParser(argparse.ArgumentParser):
+    """Reads @FILE as one argument a line, without comments and blank lines."""
+
+    def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
+        line = arg_line.strip()
+        return [] if line.startswith("#") or not line else [line]
 
 
 class _Parser(argparse.ArgumentParser):

@@ -5,7 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,37 +16,67 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from transforms.kafka_config import TopicsConfig
 
 ROOT = Path(__file__).resolve().parents[1]
+_BROKER = str(ROOT / "deploy" / "kafka.sh")
 _STOP_S = 40
+_BETWEEN_S = 0.1
+# Places in /proc/PID/stat behind the name.
+_STATE, _THREADS = 0, 17
 
 
 class LocalJobError(Exception):
     """Something local did not start or has ended; the message says why."""
 
 
+class LocalBroker:
+    """A broker on `port` and the next one, with its data in `folder`."""
+
+    def __init__(self, port: int, folder: Path) -> None:
+        self.servers = f"127.0.0.1:{port}"
+        self._place = ["--port", str(port), "--data", str(folder / "kafka")]
+        self._pid_file = folder / "kafka" / "broker.pid"
+
+    def start(self) -> None:
+        """Starts it, over the data that there are.
+
+        Raises:
+            LocalJobError: it did not start.
+        """
+        # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
+        command = [_BROKER, "start", *self._place, "--topics", ""]
+        if subprocess.run(command, start_new_session=True, check=False).returncode:
+            raise LocalJobError("the broker did not start; its reason stands above")
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, in the middle of whatever it does."""
+        kill_process(int(self._pid_file.read_text()))
+
+    def stop(self) -> None:
+        """Ends it in good order."""
+        command = [_BROKER, "stop", *self._place]
+        subprocess.run(command, start_new_session=True, check=False, stderr=subprocess.DEVNULL)
+
+
 @contextmanager
-def running_broker(port: int, folder: Path) -> Iterator[None]:
-    """Runs a broker of its own on `port` and the next one, with its data in `folder`.
+def running_broker(port: int, folder: Path) -> Iterator[LocalBroker]:
+    """Runs a broker of its own.
 
     Raises:
         LocalJobError: it did not start.
     """
-    script = str(ROOT / "deploy" / "kafka.sh")
-    place = ["--port", str(port), "--data", str(folder / "kafka")]
-    # Its own session: a Ctrl-C reaches this process alone, which then stops everything in good order.
-    started = subprocess.run([script, "start", *place, "--topics", ""], start_new_session=True, check=False)
+    broker = LocalBroker(port, folder)
     try:
-        if started.returncode:
-            raise LocalJobError("the broker did not start; its reason stands above")
-        yield
+        broker.start()
+        yield broker
     finally:
-        subprocess.run([script, "stop", *place], start_new_session=True, check=False, stderr=subprocess.DEVNULL)
+        broker.stop()
 
 
-def create_topics(servers: str, topics: TopicsConfig) -> None:
-    """Makes a job's topics, one partition each."""
+def create_topics(servers: str, topics: TopicsConfig, audio_partitions: int = 1) -> None:
+    """Makes a job's topics, all but that of the audio with one partition each."""
     admin = KafkaAdminClient(bootstrap_servers=servers)
     try:
-        admin.create_topics([NewTopic(name, 1, 1) for name in msgspec.structs.astuple(topics)])
+        for name in msgspec.structs.astuple(topics):
+            admin.create_topics([NewTopic(name, audio_partitions if name == topics.audio else 1, 1)])
     finally:
         admin.close()
 
@@ -89,6 +120,40 @@ def last_words(folder: Path) -> str:
     """Gives the end of the job's log."""
     lines = job_log(folder).read_text(errors="replace").strip().splitlines()
     return "its log ends with\n" + "\n".join(lines[-10:])
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float) -> None:
+    """Waits until a condition holds; what does not answer yet (OSError) is asked again.
+
+    Raises:
+        LocalJobError: it does not within the time.
+    """
+    end_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            if condition():
+                return
+        except OSError:
+            pass
+        if time.monotonic() >= end_s:
+            raise LocalJobError(f"waited {timeout_s:g} s in vain until {what}")
+        time.sleep(_BETWEEN_S)
+
+
+def kill_process(pid: int) -> None:
+    """Ends a process by SIGKILL, and waits until nothing of it is left but its number."""
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), f"process {pid} is gone", _STOP_S)
+
+
+def is_alive(pid: int) -> bool:
+    """Says whether a process runs; one that has ended keeps its number until its parent asks for it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    # The first thread of a process that was killed can be gone while another still holds its ports.
+    return fields[_STATE] not in "ZX" or int(fields[_THREADS]) > 1
 
 
 def free_port() -> int:

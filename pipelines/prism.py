@@ -30,6 +30,8 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
         standard.runner = "PrismRunner"
     portable = options.view_as(PortableOptions)
     portable.job_server_timeout = max(portable.job_server_timeout, _JOB_SERVER_TIMEOUT_S)
+    if not is_local(options):
+        return options
     # Prism splits a slow bundle between the elements of one key and then runs both halves of it at the same time, each
     # with the state from before: what one has heard is lost (seen with 2.77).
     options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")

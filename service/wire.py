@@ -13,6 +13,9 @@ CHANNELS = "channels"
 SEQUENCE = "sequence"
 END_OF_STREAM = "end_of_stream"
 ENHANCED = "enhanced"
+# Of clean audio, besides: which of its key's sessions it belongs to, and where in it its first sample stands.
+INCARNATION = "incarnation"
+START_SAMPLE = "start_sample"
 
 NO_SEQUENCE = -1
 """The sequence number where the sender gives none: the offset is the order."""

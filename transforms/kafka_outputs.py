@@ -1,6 +1,6 @@
 """From results, clean audio and dead letters to the records of their topics, after the wire (docs/streaming.md)."""
 
-from service.wire import ChunkHeaders, encode_headers
+from service.wire import INCARNATION, START_SAMPLE, ChunkHeaders, encode_headers
 from transforms.dead_letter import DeadLetter, Header
 from transforms.result import Result, result_to_json
 from transforms.stream_records import EnhancedChunk, KafkaOutput
@@ -20,9 +20,10 @@ def stats_output(stats: WindowStats, topic: str) -> KafkaOutput:
 
 
 def enhanced_output(chunk: EnhancedChunk, topic: str) -> KafkaOutput:
-    """Gives the record of a piece of clean audio: mono LINEAR16 with the headers of audio records."""
+    """Gives the record of a piece of clean audio: mono LINEAR16 with the headers of audio records, and its place."""
     headers = ChunkHeaders("LINEAR16", chunk.sample_rate_hz, 1, chunk.sequence, chunk.end_of_stream)
     encoded = [Header(name, value) for name, value in encode_headers(headers)]
+    encoded += [Header(INCARNATION, b"%d" % chunk.incarnation), Header(START_SAMPLE, b"%d" % chunk.start_samples)]
     return KafkaOutput(topic, chunk.session.encode(), chunk.payload, encoded, chunk.event_ms)
 
 

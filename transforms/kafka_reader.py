@@ -2,20 +2,29 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
-from kafka.errors import OffsetOutOfRangeError
+from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
 from transforms.dead_letter import Header
-from transforms.kafka_clock import EventTime, PartitionClock
+from transforms.endless_range import NOTHING_LOST
+from transforms.kafka_clock import EventTime, JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaPartition, KafkaRecord
 
 _logger = logging.getLogger(__name__)
+
+# How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
+_ASK_S = 1.0
+_ANSWER_MS = 1_000
+# A partition's share of a fetch: two full rounds of 100 ms chunks, so that catching up asks the broker less often.
+_FETCH_BYTES = 4 << 20
 
 
 class PartitionReader:
@@ -23,10 +32,15 @@ class PartitionReader:
 
     def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
         self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
+        # Where reading has gone on after the newest records that were lost.
+        self.lost_before = NOTHING_LOST
+        self._lost = 0
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
-        self._next_offset: int | None = None
+        self.next_offset: int | None = None
+        self._handed_on_offset = 0
         self._committed_offset: int | None = None
+        self._end_known_s = -_ASK_S
         self._consumer = KafkaConsumer(
             bootstrap_servers=config.bootstrap_servers,
             group_id=config.group_id or None,
@@ -35,6 +49,7 @@ class PartitionReader:
             auto_offset_reset="none",
             isolation_level="read_committed",
             allow_auto_create_topics=False,
+            max_partition_fetch_bytes=_FETCH_BYTES,
             # Records of a round are decoded by the thread that has asked for them; metrics cost more than they tell.
             metrics_enabled=False,
         )
@@ -42,10 +57,17 @@ class PartitionReader:
         _logger.info("reading %s[%d] of %s", partition.topic, partition.partition, config.bootstrap_servers)
 
     def seek(self, offset: int) -> None:
-        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept."""
-        if offset != self._next_offset:
+        """Goes to an offset; where the last round has stopped there, what has been fetched ahead is kept.
+
+        An offset before that is read again after a failure. Its time begins again as well: with the time reached
+        before, sessions would seem idle whose next chunk is among what is read again.
+        """
+        if offset < self._handed_on_offset:
+            self.clock.restart()
+        self._handed_on_offset = offset
+        if offset != self.next_offset:
             self._consumer.seek(self._tp, offset)
-            self._next_offset = offset
+            self.next_offset = offset
 
     def poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
         """Gives the next records, or none after `timeout_ms`.
@@ -63,11 +85,11 @@ class PartitionReader:
 
     def claimed(self, offset: int) -> None:
         """Takes note that the record at `offset` has been handed on."""
-        self._next_offset = offset + 1
+        self.next_offset = self._handed_on_offset = offset + 1
 
     def forget_place(self) -> None:
         """Takes note that records have been polled but not handed on."""
-        self._next_offset = None
+        self.next_offset = None
 
     def caught_up(self) -> bool:
         """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
@@ -84,11 +106,33 @@ class PartitionReader:
         end: int | None = self._consumer.highwater(self._tp)
         return 0 if end is None else max(0, end - offset - 1)
 
+    def is_at_end(self) -> bool:
+        """Says whether there is nothing more to read, and the broker was there to say so: now or a moment ago.
+
+        What has been read of a partition whose broker is away may well lag behind what its senders have to say.
+        """
+        if not self.caught_up():
+            return False
+        now_s = time.monotonic()
+        if now_s - self._end_known_s >= _ASK_S:
+            try:
+                end: int = self._consumer.end_offsets([self._tp], timeout_ms=_ANSWER_MS)[self._tp]
+            except KafkaError:
+                return False
+            self._end_known_s = now_s
+            return bool(self._consumer.position(self._tp) >= end)
+        return True
+
     def commit(self, offset: int | None) -> None:
         """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
         if offset is not None and offset != self._committed_offset:
             self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
+
+    def take_lost(self) -> int:
+        """Gives how many offsets have been jumped over since this was last asked."""
+        lost, self._lost = self._lost, 0
+        return lost
 
     def close(self) -> None:
         """Closes the consumer."""
@@ -96,7 +140,7 @@ class PartitionReader:
 
     def _jump(self) -> None:
         """Goes on, after the configured policy, where records that were to be read next have been deleted."""
-        wanted, place = self._next_offset, f"{self._tp.topic}[{self._tp.partition}]"
+        wanted, place = self.next_offset, f"{self._tp.topic}[{self._tp.partition}]"
         beginning: int = self._consumer.beginning_offsets([self._tp])[self._tp]
         if wanted is None or wanted > beginning:
             raise ConfigError(
@@ -110,10 +154,17 @@ class PartitionReader:
         target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
         _logger.warning("%s; reading goes on at %d", lost, target)
         self._consumer.seek(self._tp, target)
+        self.lost_before = target
+        self._lost += target - wanted
 
 
 def to_kafka_record(
-    record: ConsumerRecord, time: EventTime, stream_ms: int, read_ms: int, behind: int = 0
+    record: ConsumerRecord,
+    time: EventTime,
+    stream_ms: int,
+    read_ms: int,
+    behind: int = 0,
+    lost_before: int = NOTHING_LOST,
 ) -> KafkaRecord:
     """Gives a consumer's record as the job knows it; for the other arguments see KafkaRecord."""
     return KafkaRecord(
@@ -128,6 +179,7 @@ def to_kafka_record(
         stream_ms,
         read_ms,
         behind,
+        lost_before,
     )
 
 
@@ -135,6 +187,12 @@ _stopped = threading.Event()
 _lock = threading.Lock()
 _idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
 _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
+
+
+@cache
+def joint_watermark(config: KafkaConfig) -> JointWatermark:
+    """Gives the watermark of the partitions that this process reads with a configuration."""
+    return JointWatermark(forget_after_s=60)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class RangeReader:
                 of = EventTime(seen_ms, True) if of.substituted else of
                 seen_ms = reader.clock.stamp(of.event_ms)
                 reader.claimed(record.offset)
-                yield to_kafka_record(record, of, seen_ms, self._now_ms)
+                yield to_kafka_record(record, of, seen_ms, self._now_ms, lost_before=reader.lost_before)
                 heard_s = time.monotonic()
             if time.monotonic() - heard_s > _SILENCE_S:
                 place = f"{self._topic}[{span.partition}]"

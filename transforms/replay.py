@@ -16,8 +16,8 @@ from transforms.kafka_chunks import decode_record
 from transforms.kafka_range import Span
 from transforms.read_kafka_range import RangeReader
 from transforms.result import Result
-from transforms.session import SessionLogic
 from transforms.session_book import decode_book
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk, KafkaRecord, refused_record
 

@@ -19,8 +19,8 @@ from transforms.records import ClipResult, PartDone, Segment
 from transforms.replay import Replay, ReplayedFinal
 from transforms.result_lines import to_line
 from transforms.run_journal import Done, RunJournal
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.tally import tally_lines
 
 _KEY_BYTES = 16

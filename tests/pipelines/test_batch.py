@@ -170,6 +170,15 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
         (["inference.batch_size=0"], "error: configuration: inference.batch_size must be >= 1, got 0"),
         (["recipe=nothing"], "error: no recipe 'nothing'"),
         (["recipe=segment", "enhanced.write=true"], "error: enhanced.write needs a recipe that emits clean audio"),
+        (["answer=best"], "error: configuration: answer must be one of 'streaming', 'accurate', got 'best'"),
+        (
+            ["recipe=segment", "answer=accurate"],
+            "error: answer=accurate needs a recipe with vad and asr, got recipe 'se",
+        ),
+        (
+            ["recipe=wordless.yaml", "answer=accurate"],
+            "error: answer=accurate needs words with times: asr.whisper.word_",
+        ),
         (
             ["results.formats=[]"],
             "error: configuration: results.formats must name jsonl, parquet, ctm, rttm or several, none twice, got []",
@@ -178,9 +187,22 @@ def test_running_twice_replaces_the_results_and_leaves_nothing_else(tmp_path: Pa
     ],
 )
 def test_wrong_configuration_ends_with_two_and_the_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: list[str], message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    settings: list[str],
+    message: str,
 ) -> None:
     _write_clips(tmp_path, 1600)
+    monkeypatch.chdir(tmp_path)
+    whisper = {"model": str(ROOT / "tests" / "model_runtime" / "whisper_toy"), "whisper": {"word_times": False}}
+    recipe = {
+        "name": "wordless",
+        "vad": {"model": "unison-vad"},
+        "asr": whisper,
+        "endpoint": {"max_utterance_ms": 5000},
+    }
+    (tmp_path / "wordless.yaml").write_text(yaml.safe_dump(recipe))
     assert _run(tmp_path, str(tmp_path), *settings) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_has_commands() -> None:
-    assert (len(COMMANDS), len(IN_PROCESS)) == (7, 5)
+    assert (len(COMMANDS), len(IN_PROCESS)) == (8, 6)
 
 
 @pytest.mark.parametrize("command", IN_PROCESS)

@@ -108,9 +108,20 @@ def test_scripts_say_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
     kafka = script("kafka.sh", "fetch", PATH=str(few), UNISON_CACHE=str(tmp_path))
     assert kafka.returncode == 1
     assert "java is missing; install it with: apt-get install openjdk-17-jre-headless maven" in kafka.stderr
+    flink = script("flink.sh", "fetch", PATH=str(few), UNISON_CACHE=str(tmp_path))
+    assert flink.returncode == 1
+    assert "java is missing; install it with: apt-get install openjdk-17-jre-headless maven" in flink.stderr
     prism = script("prism.sh", "2.77.0", PATH=str(few), UNISON_CACHE=str(tmp_path))
     assert prism.returncode == 1
     assert "go is missing; install Go" in prism.stderr
+
+
+def test_a_cluster_that_does_not_run_is_said_so(tmp_path: Path) -> None:
+    stopped = script("flink.sh", "stop", "--data", str(tmp_path), PATH=os.environ["PATH"])
+    assert (stopped.returncode, stopped.stderr) == (0, "flink.sh: not running\n")
+    asked = script("flink.sh", "status", "--data", str(tmp_path), PATH=os.environ["PATH"])
+    parts = "jobmanager taskmanager-1 taskmanager-2 workers jobserver"
+    assert (asked.returncode, asked.stderr) == (3, f"flink.sh: not running: {parts}\n")
 
 
 def test_a_broker_that_does_not_run_is_said_so(tmp_path: Path) -> None:

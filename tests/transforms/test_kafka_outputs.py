@@ -36,6 +36,8 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
         "reason": "",
         "latency_ms": 150,
         "stability": None,
+        "event_ms": None,
+        "shed": [],
         "timing": None,
     }
 
@@ -48,7 +50,7 @@ def test_where_capture_is_not_known_there_is_no_latency(captured_ms: int | None)
 
 
 def test_clean_audio_has_the_headers_of_audio() -> None:
-    output = enhanced_output(EnhancedChunk("s", 4, 48_000, True, b"\x01\x02", 77), "clean")
+    output = enhanced_output(EnhancedChunk("s", 4, 48_000, True, b"\x01\x02", 77, 500, 9_600), "clean")
     assert output[:3] == ("clean", b"s", b"\x01\x02")
     assert output.timestamp_ms == 77
     assert output.headers == [
@@ -57,6 +59,8 @@ def test_clean_audio_has_the_headers_of_audio() -> None:
         ("channels", b"1"),
         ("sequence", b"4"),
         ("end_of_stream", b"1"),
+        ("incarnation", b"500"),
+        ("start_sample", b"9600"),
     ]
 
 

@@ -18,7 +18,7 @@ RECORDS = [
     KafkaPartition("t", 3),
     KafkaRecord("t", 3, 2**62, None, b"\x00\xff", HEADERS, -1, True, 2, 3, 4),
     Chunk("s", -1, "LINEAR16", 16_000, 1, False, None, 1, 2, "t", 3, 4, HEADERS),
-    EnhancedChunk("s", 0, 16_000, True, b"", 1),
+    EnhancedChunk("s", 0, 16_000, True, b"", 1, 500, 9_600),
     KafkaOutput("t", None, None, [], None),
     DeadLetter("wire", "?", "AudioError", "no key", None, None, "t", 3, 4, HEADERS),
     RESULT,

@@ -11,8 +11,8 @@ from service.wire import NO_SEQUENCE, AudioDefaults, ChunkHeaders, encode_header
 from transforms.dead_letter import DeadLetter, Header
 from transforms.kafka_range import Span
 from transforms.replay import Replay, ReplayedFinal
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import KafkaRecord
 
 BEGIN_MS = 1_767_225_600_000

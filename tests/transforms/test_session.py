@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from model_runtime.decode import decode_pcm
 from service.wire import NO_SEQUENCE
 from transforms.result import Result
-from transforms.session import SessionLogic
 from transforms.session_book import decode_book
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk
 
@@ -142,6 +142,20 @@ def test_clean_audio_is_numbered_and_its_last_chunk_ends_the_stream(logic: Sessi
     assert [piece.sequence for piece in pieces] == list(range(11))
     assert [piece.end_of_stream for piece in pieces] == [False] * 10 + [True]
     assert [piece.event_ms for piece in pieces] == [1_000_000 + 100 * i for i in range(11)]
+    assert [(piece.incarnation, piece.start_samples) for piece in pieces] == [(500, 1600 * i) for i in range(11)]
+
+
+def test_a_replay_in_other_turns_gives_the_same_audio_at_the_same_places(
+    logic: SessionLogic, chunks: list[Chunk]
+) -> None:
+    first = logic.advance(None, chunks[:3])
+    replayed = logic.advance(None, chunks[:2])
+    places: dict[int, bytes] = {}
+    for piece in (piece for turn in (first, replayed) for piece in turn.enhanced):
+        at = {piece.start_samples + i: piece.payload[2 * i : 2 * i + 2] for i in range(len(piece.payload) // 2)}
+        assert all(places.get(place, sample) == sample for place, sample in at.items())
+        places |= at
+    assert sorted(places) == list(range(4_800))
 
 
 def test_a_chunk_that_comes_twice_is_dropped_and_counted(logic: SessionLogic, chunks: list[Chunk]) -> None:

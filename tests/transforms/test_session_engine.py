@@ -9,8 +9,8 @@ import pytest
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file, encode_linear16
 from transforms.result import Heard, Result, event_to_result
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transforms.result import Gap, Result
-from transforms.session import SessionLogic
 from transforms.session_book import decode_book
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 CONFIG = SessionConfig(idle_timeout_ms=5_000, reorder_chunks=4, reorder_ms=1_000, max_fill_ms=500)

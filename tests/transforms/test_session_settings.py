@@ -11,8 +11,8 @@ from model_runtime.decode import decode_file
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
 from transforms.dead_letter import DeadLetter, Header
 from transforms.result import Result
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from transforms.result import Result, result_to_json
-from transforms.session import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk
 from transforms.timing import Moments, Timing, begin_timing

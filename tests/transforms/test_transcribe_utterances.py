@@ -15,10 +15,11 @@ from apache_beam.utils.timestamp import Timestamp
 from model_runtime import Audio, Final, Partial, RouteConfig, SpeechEngine
 from model_runtime.decode import decode_file
 from transforms.infer_sessions import UTTERANCES, InferSessions
-from transforms.result import RESULTS
-from transforms.session import SessionLogic
+from transforms.result import RESULTS, Heard
 from transforms.session_config import OutputConfig, SessionConfig
-from transforms.stream_records import Chunk
+from transforms.session_logic import SessionLogic
+from transforms.stream_records import Chunk, SpokenUtterance
+from transforms.transcribe_utterances import _place
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = SessionConfig(idle_timeout_ms=5_000, tombstone_ms=60_000)
@@ -162,3 +163,11 @@ def test_a_session_that_cannot_go_on_leaves_no_audio_to_the_next_one(
     assert [(result.type, result.reason) for result in ended.results] == [("session_end", "state")]
     assert ended.audio_over and ended.audio == b""
     assert first.payload
+
+
+def test_all_that_a_session_says_comes_to_one_of_so_many_places() -> None:
+    spoken = [SpokenUtterance(None, b"", Heard(f"s{number % 50}", 0, 16_000, 0), []) for number in range(100)]
+    placed = [_place(one, 3) for one in spoken]
+    assert [one for _, one in placed] == spoken
+    assert {place for place, _ in placed} == {"0", "1", "2"}
+    assert len({(place, one.heard.session) for place, one in placed}) == 50

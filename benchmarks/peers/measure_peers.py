@@ -1,0 +1,119 @@
+"""The whole measurement: candidate after candidate, round after round."""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.peers.candidates import Candidate
+from benchmarks.peers.expected import RATE_HZ, Script, script, scripts
+from benchmarks.peers.figures import Findings, Lateness, Plan
+from benchmarks.peers.no_model import NONE, load_engine
+from benchmarks.peers.search import next_count
+from benchmarks.peers.trial import Trial, TrialError, trial
+from benchmarks.speed import recordings
+from pipelines.local_jobs import free_port, running_broker
+
+_SCRIPTS = 4
+_WARM_UP_S = 3.0
+_FULL_SPEED_SESSIONS = 20
+# Long enough for a few checkpoints: 20,000 chunks without a model, 2,000 with one.
+_FULL_SPEED_S = {True: 100.0, False: 10.0}
+
+
+class _Material(NamedTuple):
+    warm_up: list[Script]
+    full_speed: list[Script]
+    live: list[Script]
+    opening: Script
+
+
+def measure(plan: Plan, candidates: Sequence[Candidate], servers: str | None = None) -> dict[tuple[str, str], Findings]:
+    """Gives the findings by (model, candidate); a candidate that fails or says wrong things is left out from there.
+
+    Args:
+        servers: a broker that runs; None: one is started.
+    """
+    findings = {(model, candidate.name): Findings() for model in plan.models for candidate in candidates}
+    clips = recordings()
+    materials = {model: _material(recipe, clips, plan) for model, recipe in plan.models.items()}
+    with tempfile.TemporaryDirectory(prefix="unison-peers-") as name, _broker(servers, Path(name)) as place:
+        for number, model, candidate in product(range(plan.rounds), plan.models, candidates):
+            found = findings[model, candidate.name]
+            if found.failure:
+                continue
+            _say(f"round {number + 1}, {model}: {candidate.title}")
+            bench = _Bench(candidate, plan.models[model], place, Path(name), materials[model])
+            try:
+                bench.measure(plan, found, number == 0)
+            except TrialError as error:
+                found.failure = str(error)
+            _say(str(found))
+    return findings
+
+
+@contextmanager
+def _broker(servers: str | None, folder: Path) -> Iterator[str]:
+    """Gives the address of the broker that there is, or of one that runs for as long as the block."""
+    if servers is not None:
+        yield servers
+        return
+    port = free_port()
+    with running_broker(port, folder):
+        yield f"127.0.0.1:{port}"
+
+
+class _Bench(NamedTuple):
+    candidate: Candidate
+    recipe: str
+    servers: str
+    folder: Path
+    material: _Material
+
+    def measure(self, plan: Plan, found: Findings, first: bool) -> None:
+        """Adds a round's findings; memory is measured in the first round alone."""
+        lateness: dict[int, Lateness] = {}
+        found.live.append(lateness)
+        with self._trial() as begun:
+            found.full_speed.append(begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS))
+            if self.candidate.live:
+                self._live(begun, plan, lateness)
+        while self.candidate.live and next_count(lateness, plan.sessions, plan.search) is not None:
+            with self._trial() as begun:
+                self._live(begun, plan, lateness)
+        if first and self.candidate.live and plan.idle:
+            with self._trial() as begun:
+                # Buffers are as large as they get before anything is compared.
+                begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS)
+                for sessions in plan.idle:
+                    found.idle[sessions] = begun.idle_bytes(self.material.opening, sessions)
+
+    def _live(self, begun: Trial, plan: Plan, lateness: dict[int, Lateness]) -> None:
+        """Tries numbers of sessions until there are enough, or one was too much for what is running."""
+        while (count := next_count(lateness, plan.sessions, plan.search)) is not None:
+            lateness[count] = begun.live(self.material.live, count)
+            _say(f"{count} sessions: {lateness[count]}")
+            if lateness[count].behind:
+                return
+
+    def _trial(self) -> "trial":
+        return trial(self.candidate, self.recipe, self.servers, self.folder, self.material.warm_up)
+
+
+def _material(recipe: str, clips: list[np.ndarray], plan: Plan) -> _Material:
+    engine = load_engine(recipe)
+    return _Material(
+        scripts(engine, clips, 1, _WARM_UP_S),
+        scripts(engine, clips, _SCRIPTS, _FULL_SPEED_S[recipe == NONE]),
+        scripts(engine, clips, _SCRIPTS, plan.seconds),
+        script(engine, np.concatenate(clips)[:RATE_HZ]),
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
