@@ -180,7 +180,7 @@ Short files last 4 to 8 s, long ones five minutes; the audio is that of `samples
 
 The plain loop (`benchmarks/plain_batch.py`) makes the same model calls with bare interpreters and is told where speech
 is: no events, no beam search, no checks, no results. "15 lines" is the handler that people write first, with the plain
-loop in it.
+loop in it. Of a machine that has more to do, wall clock says little: look at the CPU time.
 """
 
 
