@@ -39,4 +39,4 @@ setup:
 	deploy/setup.sh
 
 clean:
-	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers build dist *.egg-info
+	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers .venv-faster-whisper build dist *.egg-info
