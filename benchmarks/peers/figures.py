@@ -26,15 +26,15 @@ class FullSpeed(NamedTuple):
 
 
 class Lateness(NamedTuple):
-    """Latency of partials and finals, and from the end of a stream to its last final, in ms; behind: it could not keep
-    up with so many sessions.
+    """Latency of partials and finals, and from the end of a stream to its last final, in ms; cpu_us: CPU time of all
+    processes per chunk; behind: it could not keep up with so many sessions.
     """
 
     p50_ms: float
     p99_ms: float
     end_p50_ms: float
     end_p99_ms: float
-    cpu_cores: float
+    cpu_us: float
     behind: bool
 
 

@@ -41,7 +41,7 @@ def tables(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings) -
         live = [(candidate, found) for candidate, found in mine if candidate.live]
         parts += [_full_speed(model, mine), _checkpoints(model, mine)]
         if plan.sessions:
-            parts += [_lateness(model, plan, live), _most_sessions(model, live)]
+            parts += [_lateness(model, plan, live), _live_cpu(model, plan, live), _most_sessions(model, live)]
         if plan.idle:
             parts.append(_idle(model, plan, live))
     return parts
@@ -124,6 +124,14 @@ def _late(found: Findings, count: int) -> str:
         return "behind"
     figures = [median(values) for values in zip(*(one[:4] for one in rounds), strict=True)]
     return "{:.0f} / {:.0f} ({:.0f} / {:.0f})".format(*figures) if figures else ""
+
+
+def _live_cpu(model: str, plan: Plan, found: Rows) -> str:
+    rows = []
+    for candidate, one in found:
+        times = [[lateness[count].cpu_us for lateness in one.live if count in lateness] for count in plan.sessions]
+        rows.append([candidate.title, *(_number(_median(values)) for values in times)])
+    return _table(f"Live CPU us per chunk, {_called(model)}", [f"{count} live" for count in plan.sessions], rows)
 
 
 def _most_sessions(model: str, found: Rows) -> str:
