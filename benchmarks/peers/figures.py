@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 class Plan(NamedTuple):
     """What is measured: models (`none` or recipes, by name), seconds of each live measurement, numbers of live sessions
-    and how many more to search among, numbers of idle sessions; nothing is measured of what is empty.
+    and how many more to search among, numbers of idle sessions (in the first round, with the last model); nothing is
+    measured of what is empty.
     """
 
     models: dict[str, str]

@@ -17,7 +17,7 @@ from benchmarks.peers.no_model import NONE, load_engine
 from benchmarks.peers.search import next_count
 from benchmarks.peers.trial import Trial, TrialError, trial
 from benchmarks.speed import recordings
-from pipelines.local_jobs import free_port, running_broker
+from pipelines.local_jobs import LocalJobError, free_port, running_broker
 
 _SCRIPTS = 4
 _WARM_UP_S = 3.0
@@ -42,6 +42,7 @@ def measure(plan: Plan, candidates: Sequence[Candidate], servers: str | None = N
     findings = {(model, candidate.name): Findings() for model in plan.models for candidate in candidates}
     clips = recordings()
     materials = {model: _material(recipe, clips, plan) for model, recipe in plan.models.items()}
+    last = next(reversed(plan.models), None)
     with tempfile.TemporaryDirectory(prefix="unison-peers-") as name, _broker(servers, Path(name)) as place:
         for number, model, candidate in product(range(plan.rounds), plan.models, candidates):
             found = findings[model, candidate.name]
@@ -50,8 +51,8 @@ def measure(plan: Plan, candidates: Sequence[Candidate], servers: str | None = N
             _say(f"round {number + 1}, {model}: {candidate.title}")
             bench = _Bench(candidate, plan.models[model], place, Path(name), materials[model])
             try:
-                bench.measure(plan, found, number == 0)
-            except TrialError as error:
+                bench.measure(plan, found, plan.idle if number == 0 and model == last else ())
+            except (TrialError, LocalJobError) as error:
                 found.failure = str(error)
                 _say(found.failure)
     return findings
@@ -75,14 +76,13 @@ class _Bench(NamedTuple):
     folder: Path
     material: _Material
 
-    def measure(self, plan: Plan, found: Findings, first: bool) -> None:
-        """Adds a round's findings; memory is measured in the first round alone.
+    def measure(self, plan: Plan, found: Findings, idle: Sequence[int]) -> None:
+        """Adds a round's findings.
 
         One trial does for all, unless it could not keep up with some number of sessions: its backlog would go on.
         """
         lateness: dict[int, Lateness] = {}
         found.live.append(lateness)
-        idle = plan.idle if first else ()
         over = False
         while not over:
             with self._trial() as begun:

@@ -42,7 +42,7 @@ def tables(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings) -
         parts += [_full_speed(model, mine), _checkpoints(model, mine)]
         if plan.sessions:
             parts += [_lateness(model, plan, live), _live_cpu(model, plan, live), _most_sessions(model, live)]
-        if plan.idle:
+        if any(found.idle for _, found in live):
             parts.append(_idle(model, plan, live))
     return parts
 
@@ -59,7 +59,7 @@ machines.
     deploy/setup.sh peers                                        # once: makes .venv-peers
     deploy/kafka.sh fetch && deploy/prism.sh && deploy/flink.sh fetch      # once; without Flink its rows are left out
     .venv-peers/bin/python -m benchmarks.peers                   # about {MINUTES} minutes
-    .venv-peers/bin/python -m benchmarks.peers --minutes 10      # the same, shorter
+    .venv-peers/bin/python -m benchmarks.peers --minutes 10 --search 0 --idle 1000
     .venv-peers/bin/python -m benchmarks.peers --help            # one candidate, one table, other numbers
 
 ## What the rows are
