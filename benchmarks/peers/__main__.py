@@ -19,8 +19,8 @@ from benchmarks.peers.page import MINUTES, page
 from pipelines.local_jobs import ROOT
 
 # What a candidate takes besides its live measurements: to start, and at full speed; to open idle sessions.
-_TRIAL_S = 12
-_FLINK_S = 50
+_TRIAL_S = 15
+_FLINK_S = 70
 _IDLE_S = 25
 _SHORTEST_S = 5.0
 _LONGEST_S = 60.0

@@ -87,6 +87,8 @@ class _Bench(NamedTuple):
         while not over:
             with self._trial() as begun:
                 if len(found.full_speed) < len(found.live):
+                    # The first time warms up: the JVM compiles what it finds to be hot.
+                    begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS)
                     found.full_speed.append(begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS))
                     _say(f"  full speed: {found.full_speed[-1]}")
                 if not self.candidate.live:

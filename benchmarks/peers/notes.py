@@ -16,19 +16,23 @@ Full speed on Prism without a model, from the CPU time of every thread and a pro
 
 The rest is Beam's work per bundle and element, and threads that wait for each other's lock.
 
+Bytewax and Quix Streams read and write with librdkafka, in C; the plain loop reads with kafka-python, as this job does.
+That is why it can be dearer than they are, and it is the largest part of the cost that another client would save.
+
 Live it is another job: with few chunks in a bundle, a chunk pays for the bundle and for its session's three state
 requests, so that the fewer sessions there are, the dearer is each chunk (see "Live CPU"), while latency is that of a
-round of 80 ms and of the bundle behind it. Peers that hand over record by record are 50 to 100 ms sooner; this job
-buys the order by event time, and state that the runner keeps, with that.
+round of 80 ms and of the bundles behind it. Peers that hand over record by record are sooner by about that much.
 
-What was tried, each against the job without it, runs in turn (8 to 12 each, medians; they spread by 10 %):
+What was tried, without a model, each against the job without it in turn on that machine; the same run differed by 10 %
+from one time to the next, so less than that is only seen by itself, in a loop of its own:
 
 | | |
 |---|---|
-| LINEAR16 decoded by one product and not checked again (integers cannot be out of bounds) | 4 us less by itself; kept |
-| 4 MB and not 1 MB of a partition in a fetch, while catching up | with the former, 109 us where it was 121; kept |
-| windows made once and not per record, one metric update a round | 1.7 us less by itself; not worth its lines |
-| a session's chunks as one record for the coder | nothing: the list coder takes 1 us of it already |
+| LINEAR16 decoded by one product and not checked again (integers cannot be out of bounds) | 1.7 us, was 4; kept |
+| windows made once and not per record, one update of a metric a round | 1.7 us less; not worth its lines |
+| 8 MB and not 1 MB of a partition in a fetch | 121 us, as before |
+| these three together | 109 us, was 121 |
+| the list of a session's chunks as one record for the coder | nothing: both ways take about 1 us |
 | rounds of 2,000 records and not 500 | nothing |
 | less garbage collection in Prism (GOGC=400) | nothing |
 | all state writes of a bundle sent before any is waited for | nothing, neither CPU nor latency |

@@ -51,10 +51,10 @@ def _introduction(plan: Plan) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
     return f"""# Peers
 
-Written by `python -m benchmarks.peers`. All rows are of one run on one machine ({platform.machine()}, Python
-{platform.python_version()}, {RUNTIME.name} {RUNTIME.version}, {versions}), one candidate after the other, {plan.rounds}
-round(s) of all of them, medians of the rounds; each live measurement lasts {plan.seconds:g} s. Compare rows, not
-machines.
+Written by `python -m benchmarks.peers`. All rows are of one run on one machine, one candidate after the other, and are
+medians of {plan.rounds} round(s); each live measurement lasts {plan.seconds:g} s. Compare rows, not machines.
+
+Python {platform.python_version()}, {platform.machine()}, {RUNTIME.name} {RUNTIME.version}; {versions}.
 
     deploy/setup.sh peers                                        # once: makes .venv-peers
     deploy/kafka.sh fetch && deploy/prism.sh && deploy/flink.sh fetch      # once; without Flink its rows are left out
