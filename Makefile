@@ -3,7 +3,9 @@
 
 PYTHON_ENV = .venv/bin/python
 
-demo: setup
+demo:
+	@test -d .venv || echo "the first run takes about ten minutes and 5 GB on disk; README.md says for what"
+	deploy/setup.sh
 	deploy/kafka.sh fetch
 	deploy/prism.sh
 	deploy/whisper.sh || echo "the demonstration goes on without sentences"
@@ -31,9 +33,10 @@ benchmark: setup
 	deploy/kafka.sh fetch
 	deploy/prism.sh
 	$(PYTHON_ENV) -m benchmarks.speed
+	$(PYTHON_ENV) -m benchmarks.batch
 
 setup:
 	deploy/setup.sh
 
 clean:
-	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers build dist *.egg-info
+	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers .venv-faster-whisper build dist *.egg-info

@@ -5,6 +5,7 @@ python -m benchmarks.chaos --kills 100 --write docs/chaos.md
 
 import argparse
 import logging
+import math
 import random
 import signal
 import sys
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, chunk_offsets, compare, expected_finals
+from benchmarks.delivery import Delivery, chunk_places, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
 from pipelines.local_flink import TASKMANAGERS, LocalFlink, running_flink
@@ -162,8 +163,12 @@ class _Chaos:
         self._broker.start()
 
 
-def run_chaos(kills: int, seed: int, folder: Path) -> Report:
-    """Runs a cluster, a broker and the job, kills so many parts, and compares what was said with the engine."""
+def run_chaos(kills: int, minutes: float, seed: int, folder: Path) -> Report:
+    """Runs a cluster, a broker and the job, kills parts, and compares what was said with the engine.
+
+    Args:
+        kills, minutes: the end comes after so many kills, or when the time is over.
+    """
     began_s = time.monotonic()
     clips = {path.stem: decode_file(path) for path in sorted((ROOT / "samples").glob("*.wav"))}
     topics = TopicsConfig()
@@ -177,7 +182,8 @@ def run_chaos(kills: int, seed: int, folder: Path) -> Report:
         speakers.start()
         chaos = _Chaos(flink, broker, job, random.Random(seed))
         try:
-            while len(chaos.kills) < kills:
+            end_s = time.monotonic() + 60 * minutes
+            while len(chaos.kills) < kills and time.monotonic() < end_s:
                 chaos.strike()
         finally:
             speakers.end()
@@ -209,10 +215,10 @@ def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, An
 
 def _expected(servers: str, topic: str, said: dict[str, Audio]) -> dict[str, Any]:
     engine = SpeechEngine.load("streaming")
-    offsets = chunk_offsets(servers, topic)
+    places = chunk_places(servers, topic)
     expected: dict[str, Any] = {}
     for session, audio in said.items():
-        expected |= expected_finals(engine, session, offsets[session][0], audio)
+        expected |= expected_finals(engine, session, places[session][0], audio)
     return expected
 
 
@@ -246,13 +252,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Gives the exit code: 0 nothing was lost, doubled or changed; 1 something was."""
     parser = argparse.ArgumentParser("python -m benchmarks.chaos", description="Kills parts of a job on Flink.")
     parser.add_argument("--kills", type=int, default=100, help="default: %(default)s")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no kill begins later; default: no limit")
     parser.add_argument("--seed", type=int, default=1, help="decides what is killed and when, default: %(default)s")
     parser.add_argument("--write", type=Path, help="file in which the figures take the place of the last ones")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     logging.getLogger("kafka").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="unison-chaos-") as name:
-        report = run_chaos(args.kills, args.seed, Path(name))
+        report = run_chaos(args.kills, args.minutes, args.seed, Path(name))
     text = render(report)
     print(text)
     if args.write is not None:

@@ -2,7 +2,7 @@
 
 from model_runtime.audio import Audio
 from model_runtime.devices import DelegateConfig, RouteConfig
-from model_runtime.engine import SessionState, SpeechEngine
+from model_runtime.engine import SpeechEngine
 from model_runtime.errors import AudioError, ConfigError, DeviceError, ModelError, SpeechError, StateError
 from model_runtime.recipe import Recipe
 from model_runtime.records import (
@@ -20,6 +20,7 @@ from model_runtime.records import (
     Word,
 )
 from model_runtime.session_settings import SessionSettings
+from model_runtime.session_state import SessionState
 
 __all__ = [
     "Audio",

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from model_runtime.card import (
     ModelCard,
@@ -41,11 +40,11 @@ _UTTERANCE_BLOCK_MS = 100
 
 
 class LoadedModel(NamedTuple):
-    """One stage's card with its graphs, as they run."""
+    """One stage's card with its graphs by what they do, as they run."""
 
     stage: str
     card: ModelCard
-    graphs: tuple[Graph, ...]
+    graphs: dict[str, Graph]
 
 
 class Assembly(NamedTuple):
@@ -79,12 +78,13 @@ def assemble(recipe: Recipe, route: RouteConfig, defer: bool = False, agree: boo
     denoise, vad, asr = (models.get(stage) for stage in ("denoise", "vad", "asr"))
     denoiser = None
     if denoise is not None:
-        denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), denoise.graphs))
+        denoiser = Denoiser(SpectralKernel(denoise.card.framing_as(SpectralFraming), (*denoise.graphs.values(),)))
     vad_listener = continuous = recognizer = None
     if asr is not None and recipe.asr is not None:
         recognizer = _recognizer(asr, recipe, recipe.asr, defer and vad is not None, agree)
     if vad is not None and recipe.vad is not None:
-        kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), vad.graphs[0])
+        (graph,) = vad.graphs.values()
+        kernel = ProbabilityKernel(vad.card.framing_as(ProbabilityFraming), graph)
         vad_listener = VadListener(kernel, Segmenter(recipe.vad, recipe.endpoint, rate_hz), recognizer)
     elif asr is not None and recognizer is not None:
         rules = EndpointRules.of(recipe.endpoint, rate_hz)
@@ -118,9 +118,14 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
                 f"recipe {recipe.name}: {stage}.model must be a {stage} model, {card.name} is {card.task}"
             )
         sizes = None if card.batch_sizes == "any" else card.batch_sizes
-        graphs = tuple(
-            Graph.load(card.paths(binding.role), binding, card.signature, route, sizes) for binding in card.graphs
-        )
+        graphs = {
+            binding.role: Graph.load(
+                card.paths(binding.role), binding, card.signature, route, sizes, card.best_batch_size
+            )
+            for binding in card.graphs
+            # Whisper's graph for a text that goes before is as large as its decoder.
+            if (card.kind, binding.role) != ("whisper", "prompt") or config.whisper.has_text_before()
+        }
         yield LoadedModel(stage, card, graphs)
 
 
@@ -130,11 +135,9 @@ def _recognizer(asr: LoadedModel, recipe: Recipe, config: AsrConfig, defer: bool
     agree = agree and agreement > 0
     if isinstance(framing, WhisperFraming):
         _check_window(recipe, card)
-        graphs = _graphs(asr, "encoder", "cross", "decoder")
+        graphs = _graphs(asr, "encoder", "cross", "decoder", *(role for role in asr.graphs if role == "prompt"))
         whisper = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper))
-        # Of what is cut off in mid-sentence the first transcript will do, and nobody reads its times.
-        brief = replace(config.whisper, temperatures=config.whisper.temperatures[:1], word_times=False)
-        on_the_way = WhisperUtterances(WhisperTranscriber(card, graphs, brief)) if agree else None
+        on_the_way = WhisperUtterances(WhisperTranscriber(card, graphs, config.whisper.brief())) if agree else None
         return UtteranceRecognizer(whisper, card.sample_rate_hz, defer, agreement, on_the_way)
     bound = config.decoder == "prefix_beam"
     lexicon = Lexicon(card.lexicon if bound else {}, card.tokens)
@@ -181,13 +184,12 @@ def _graphs(model: LoadedModel, *roles: str) -> list[Graph]:
     Raises:
         ConfigError: the card has no such graph.
     """
-    there = {binding.role: graph for binding, graph in zip(model.card.graphs, model.graphs, strict=True)}
-    missing = [role for role in roles if role not in there]
+    missing = [role for role in roles if role not in model.graphs]
     if missing:
         raise ConfigError(
-            f"{model.card.folder}: a {model.card.kind} model needs graphs {missing}, it has {list(there)}"
+            f"{model.card.folder}: a {model.card.kind} model needs graphs {missing}, it has {list(model.graphs)}"
         )
-    return [there[role] for role in roles]
+    return [model.graphs[role] for role in roles]
 
 
 def _ctc_decoder(config: AsrConfig, lexicon: Lexicon) -> Decoder:
@@ -216,7 +218,7 @@ def _fingerprint(recipe: Recipe, models: dict[str, LoadedModel]) -> bytes:
     digest = hashlib.sha256(msgspec.json.encode(recipe))
     for model in models.values():
         digest.update(msgspec.json.encode((model.card.framing, model.card.graphs, model.card.tokens)))
-        for binding, graph in zip(model.card.graphs, model.graphs, strict=True):
-            path = model.card.paths(binding.role)[graph.variant]
+        for role, graph in model.graphs.items():
+            path = model.card.paths(role)[graph.variant]
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.digest()[:FINGERPRINT_BYTES]

@@ -109,9 +109,9 @@ def examine_recipe(name: str, route: RouteConfig, needed: bool = True) -> Iterat
 
 def _stages(assembly: Assembly) -> Iterator[Finding]:
     for stage, card, graphs in assembly.models:
-        for binding, graph in zip(card.graphs, graphs, strict=True):
+        for role, graph in graphs.items():
             place = graph.device + (f" ({graph.reason})" if graph.reason else "")
-            yield Finding(f"  {stage} {card.name} {binding.role}: {graph.variant} on {place}")
+            yield Finding(f"  {stage} {card.name} {role}: {graph.variant} on {place}")
 
 
 def examine_file(path: Path) -> Iterator[Finding]:

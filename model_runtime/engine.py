@@ -5,49 +5,31 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from model_runtime.assembly import Assembly, assemble
 from model_runtime.audio import Audio, check_samples
 from model_runtime.calls import CallTally, Steps, drive, drive_in_lock_step
-from model_runtime.continuous_listener import ContinuousListenerState
 from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
 from model_runtime.endpoint import EndpointRules
 from model_runtime.errors import ConfigError, SpeechError, check_within
+from model_runtime.fixed_batch import FixedBatches
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
-from model_runtime.resample import Resampler, ResamplerState
+from model_runtime.resample import Resampler
 from model_runtime.session_settings import SessionSettings
+from model_runtime.session_state import SessionState
 from model_runtime.session_time import SessionTime
-from model_runtime.spectral import DenoiseState
 from model_runtime.stream import Stream, whole_clip
 from model_runtime.utterance_recognizer import SoFar, UtteranceRecognizer
-from model_runtime.vad_listener import VadListenerState
 
 # A resampler holds no stream, so all sessions share one per pair of rates instead of making it for every chunk.
 _resampler = lru_cache(maxsize=64)(Resampler)
 
 Owed = TypeVar("Owed", Partial, Final)
-
-
-class SessionState(msgspec.Struct, frozen=True, array_like=True):
-    """All that a session remembers. Never changed: every step gives a new one."""
-
-    sample_rate_hz: int
-    received_samples: int = 0
-    # Enhanced samples given out so far.
-    enhanced_samples: int = 0
-    finished: bool = False
-    # Only where the session's rate is not that of the models.
-    resampler: ResamplerState | None = None
-    enhanced_resampler: ResamplerState | None = None
-    denoise: DenoiseState | None = None
-    vad: VadListenerState | None = None
-    continuous: ContinuousListenerState | None = None
 
 
 class SpeechEngine:
@@ -70,6 +52,7 @@ class SpeechEngine:
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
         self._longest_utterance_ms = assembly.longest_utterance_ms
         self._codec = StateCodec(SessionState, assembly.fingerprint)
+        self._fixed_batches = FixedBatches({card.name: list(graphs.values()) for _, card, graphs in assembly.models})
 
     @classmethod
     def load(
@@ -159,6 +142,8 @@ class SpeechEngine:
             streams: up to three times `batch_size` of them are read at a time.
             batch_size, tally: as for `run`.
         """
+        if tally is not None:
+            self._fixed_batches.note(batch_size, tally)
         drive_in_lock_step([partial(self._whole, stream) for stream in streams], batch_size, tally)
 
     def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:
@@ -211,7 +196,8 @@ class SpeechEngine:
     def made_by(self) -> MadeBy:
         """Gives which models and devices make this engine's results now, with the reason of every fall-back."""
         names, devices = [], []
-        for stage, card, graphs in self._models:
+        for stage, card, graphs_by_role in self._models:
+            graphs = graphs_by_role.values()
             names.append(f"{card.name}:{card.version}:{'+'.join(dict.fromkeys(graph.variant for graph in graphs))}")
             places = [graph.device + (f"({graph.reason})" if graph.reason else "") for graph in graphs]
             devices.append((stage, "/".join(dict.fromkeys(places))))

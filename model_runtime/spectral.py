@@ -26,6 +26,8 @@ class DenoiseState(msgspec.Struct, frozen=True, array_like=True):
     skip_samples: int
     received_samples: int
     emitted_samples: int
+    # From the next block on audio passes as it is; the graphs' states wait.
+    bypassed: bool = False
 
 
 class SpectralKernel:
@@ -43,6 +45,12 @@ class SpectralKernel:
         ).astype(np.float32)
         total = (self._window.astype(np.float64) ** 2).reshape(-1, framing.hop_samples).sum(axis=0)
         self._synthesis = (self._window / np.tile(total, n // framing.hop_samples)).astype(np.float32)
+        self._unchanged = self._window * self._synthesis
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return min(graph.most_rows for graph in self.graphs)
 
     def initial_states(self) -> tuple[States, ...]:
         """Gives the graph states of one new session."""
@@ -61,6 +69,15 @@ class SpectralKernel:
         clean, overlap = self._overlap_add(frames * self._synthesis, stack([row[1] for row in rows]))
         by_row = list(zip(*(split_states(part, len(rows)) for part in states), strict=True))
         return [(clean[i], overlap[i], by_row[i]) for i in range(len(rows))]
+
+    def pass_by(self, audio: np.ndarray, overlap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gives (audio [block], overlap) of one block as if the graphs changed nothing, without running them.
+
+        Only the frames that lie over a switch are of both kinds, so it cross-fades within a window.
+        """
+        frames = self._frames(audio[None]) * self._unchanged
+        passed, rest = self._overlap_add(frames, overlap[None])
+        return passed[0], rest[0]
 
     def _frames(self, audio: np.ndarray) -> np.ndarray:
         """Gives the overlapping frames [n, f, window] of audio [n, context + block], as a view."""
@@ -108,7 +125,10 @@ class Denoiser:
         pairs, emitted, at = [], state.emitted_samples, 0
         while len(pending) - at >= delay + block:
             audio = pending[at : at + delay + block]
-            clean, overlap, states = yield Call(kernel, None, (audio, overlap, states))
+            if state.bypassed:
+                clean, overlap = kernel.pass_by(audio, overlap)
+            else:
+                clean, overlap, states = yield Call(kernel, None, (audio, overlap, states))
             at += block
             # The block that is finished lies `delay` samples before the newest one.
             original = audio[:block]
@@ -118,7 +138,7 @@ class Denoiser:
                 pairs.append((clean[dropped:], original[dropped:]))
                 emitted += block - dropped
         received = state.received_samples + len(samples)
-        return DenoiseState(pending[at:].copy(), overlap, states, skip, received, emitted), pairs
+        return DenoiseState(pending[at:].copy(), overlap, states, skip, received, emitted, state.bypassed), pairs
 
     def finish(self, state: DenoiseState) -> Steps[tuple[DenoiseState, list]]:
         """Flushes the delay with zeros; afterwards exactly as many samples have come out as went in."""

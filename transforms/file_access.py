@@ -58,14 +58,23 @@ def read_audio(
         yield from decode_blocks(path, start_s, duration_s, block_s)
         return
     with tempfile.TemporaryFile() as fetched:
-        try:
-            with open_file(path) as file:
-                shutil.copyfileobj(file, fetched)
-        except OSError as error:
-            cause = OSError(errno.EIO, str(error))
-            raise AudioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from cause
+        fetch(path, fetched)
         fetched.seek(0)
         yield from decode_open(fetched, path, start_s, duration_s, block_s)
+
+
+def fetch(path: str, target: IO[bytes]) -> None:
+    """Copies a file to another that is open.
+
+    Raises:
+        AudioError: names the path; it may pass where a file system did not answer.
+    """
+    try:
+        with open_file(path) as file:
+            shutil.copyfileobj(file, target)
+    except OSError as error:
+        cause = OSError(errno.EIO, str(error))
+        raise AudioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from cause
 
 
 def file_state(path: str) -> str:

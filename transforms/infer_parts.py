@@ -62,17 +62,19 @@ class InferParts(beam.PTransform):
         self._loaded.load_runner()
 
     def expand(self, parts: beam.PCollection[Part]) -> beam.PCollection[PartDone]:
+        finished_rows = Shared()
         read = (
             parts
             | "Spread" >> beam.Reshuffle()
-            | "Read" >> beam.ParDo(_ReadPartFn(self.order)).with_outputs(_FINISHED, main=_ROWS)
+            | "Read" >> beam.ParDo(_ReadPartFn(self.order, finished_rows)).with_outputs(_FINISHED, main=_ROWS)
         )
         rows, finished = read[_ROWS], [read[_FINISHED]]
         if self.order.answer == "accurate":
             cut = (
                 rows
                 | "BatchWhole" >> self._batches()
-                | "Cut" >> beam.ParDo(_CutRowsFn(self.order)).with_outputs(_FINISHED, _PIECES, main=_ROWS)
+                | "Cut"
+                >> beam.ParDo(_CutRowsFn(self.order, finished_rows)).with_outputs(_FINISHED, _PIECES, main=_ROWS)
             )
             # Pieces are references into files: all workers share those of one recording.
             spread = cut[_PIECES] | "SpreadPieces" >> beam.Reshuffle()
@@ -93,8 +95,10 @@ class InferParts(beam.PTransform):
         return beam.BatchElements(weight, weight, element_size_fn=partial(_weight, config=config))
 
 
-def _find_finished(order: WorkOrder) -> FinishedRows:
-    return FinishedRows(None if order.force else order.parts_folder)
+def _acquire(finished: Shared, order: WorkOrder) -> FinishedRows:
+    """Gives what earlier runs have finished, read once in a process."""
+    rows: FinishedRows = finished.acquire(lambda: FinishedRows(None if order.force else order.parts_folder))
+    return rows
 
 
 def _weight(row: KeyedRow, config: InferenceConfig) -> int:
@@ -102,14 +106,14 @@ def _weight(row: KeyedRow, config: InferenceConfig) -> int:
 
 
 class _ReadPartFn(beam.DoFn):
-    def __init__(self, order: WorkOrder) -> None:
+    def __init__(self, order: WorkOrder, finished: Shared) -> None:
         super().__init__()
         self._order = order
-        self._finished = Shared()
+        self._finished = finished
 
     def setup(self) -> None:
         # Held here, or the journal and what earlier runs have finished would be read again for every part.
-        self._reader = PartReader(self._order, self._finished.acquire(lambda: _find_finished(self._order)))
+        self._reader = PartReader(self._order, _acquire(self._finished, self._order))
 
     def process(self, element: Part) -> Iterator[_Read]:
         for each in self._reader.read(element):
@@ -120,9 +124,10 @@ class _ReadPartFn(beam.DoFn):
 
 
 class _CutRowsFn(beam.DoFn):
-    def __init__(self, order: WorkOrder) -> None:
+    def __init__(self, order: WorkOrder, finished: Shared) -> None:
         super().__init__()
         self._order = order
+        self._finished = finished
         self._clean = order.enhanced.write
 
     def setup(self) -> None:
@@ -131,7 +136,7 @@ class _CutRowsFn(beam.DoFn):
         settings = Settings(f"transforms.scout:{loader}", order.recipe, order.route, order.inference, order.clean)
         self._workers = ClipWorkers(settings) if order.inference.isolate else None
         runner = self._workers or EngineRunner(Scout(load_recipe(order.recipe), order.route, self._clean), order)
-        self._work = CutWork(order, runner, _find_finished(order))
+        self._work = CutWork(order, runner, _acquire(self._finished, order))
 
     def process(self, element: list[KeyedRow]) -> Iterator[_Cut]:
         for each in self._work.do(element):

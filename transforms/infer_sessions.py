@@ -26,12 +26,14 @@ from model_runtime.engine import SpeechEngine
 from transforms.bundle_load import INFERENCE
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.engine_handle import _EngineFn
+from transforms.overload import OverloadConfig
 from transforms.result import ENHANCED, RESULTS, Result
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_logic import SessionLogic
 from transforms.session_turn import COUNTS, Turn, count_turn
-from transforms.stream_records import Chunk, EnhancedChunk, SpokenUtterance
+from transforms.stream_records import Chunk, EnhancedChunk, SessionPart, SpokenUtterance
 from transforms.transcribe_utterances import TranscribeUtterances
+from transforms.waiting_records import WAITING
 from transforms.window_stats import StatsPart
 
 # Beam reads the types of tagged outputs from annotations, in which a tag must be spelt out.
@@ -40,12 +42,15 @@ _Output: TypeAlias = (
     | TaggedOutput[Literal["enhanced"], EnhancedChunk]  # ENHANCED
     | TaggedOutput[Literal["dead_letters"], DeadLetter]  # DEAD_LETTERS
     | TaggedOutput[Literal["utterances"], SpokenUtterance]  # UTTERANCES
+    | TaggedOutput[Literal["heard"], tuple[str, SessionPart]]  # HEARD
     | TaggedOutput[Literal["stats"], StatsPart]  # STATS
 )
 
 
 UTTERANCES = "utterances"
 """The output tag of SpokenUtterance: what has to be transcribed."""
+HEARD = "heard"
+"""The output tag of (life of a session, SessionPart): what its engine has heard."""
 STATS = "stats"
 """The output tag of StatsPart: what was heard, at what cost."""
 
@@ -67,16 +72,20 @@ class InferSessions(beam.PTransform):
         output: OutputConfig = OutputConfig(),  # noqa: B008  (frozen)
         defer: bool = False,
         count: bool = False,
+        keep_audio: bool = False,
+        overload: OverloadConfig = OverloadConfig(),  # noqa: B008  (frozen)
     ) -> None:
         """Takes what a session is run with.
 
         Args:
             defer: a recogniser that hears utterances whole is not run here: there are UTTERANCES then.
             count: there are STATS.
+            keep_audio: there is HEARD.
+            overload: at which lag what is left out.
         """
         super().__init__()
         self.defers = defer
-        self._fn = _InferSessionsFn(recipe, route, session, output, defer, count)
+        self._fn = _InferSessionsFn(recipe, route, session, output, defer, count, keep_audio, overload)
 
     def load_engine(self) -> SpeechEngine:
         """Loads the engine in this process, where the workers' threads will find it as long as it is held.
@@ -96,7 +105,7 @@ class InferSessions(beam.PTransform):
     def expand(self, chunks: beam.PCollection) -> Any:
         # Any: a DoOutputsTuple; Beam warns of an annotation that is no PCollection.
         infer = beam.ParDo(self._fn)
-        return chunks | "Infer" >> infer.with_outputs(ENHANCED, DEAD_LETTERS, UTTERANCES, STATS, main=RESULTS)
+        return chunks | "Infer" >> infer.with_outputs(ENHANCED, DEAD_LETTERS, UTTERANCES, HEARD, STATS, main=RESULTS)
 
 
 class _InferSessionsFn(_EngineFn):
@@ -107,13 +116,23 @@ class _InferSessionsFn(_EngineFn):
     DEADLINE = TimerSpec("deadline", TimeDomain.WATERMARK)
 
     def __init__(
-        self, recipe: str, route: RouteConfig, session: SessionConfig, output: OutputConfig, defer: bool, count: bool
+        self,
+        recipe: str,
+        route: RouteConfig,
+        session: SessionConfig,
+        output: OutputConfig,
+        defer: bool,
+        count: bool,
+        keep_audio: bool,
+        overload: OverloadConfig,
     ) -> None:
         super().__init__(recipe, route, defer)
         self._session = session
         self._output = output
         self._counters = {name: Metrics.counter("speech.sessions", name) for name in COUNTS}
         self._count = count
+        self._keep_audio = keep_audio
+        self._overload = overload
         self._turn_us = Metrics.distribution("speech.sessions", "turn_us")
         self._lag_ms = Metrics.distribution("speech.sessions", "lag_ms")
         self._records_behind = Metrics.distribution("speech.sessions", "records_behind")
@@ -123,7 +142,9 @@ class _InferSessionsFn(_EngineFn):
 
     def setup(self) -> None:
         super().setup()
-        self._logic = SessionLogic(self.engine, self._session, self._output)
+        self._logic = SessionLogic(
+            self.engine, self._session, self._output, keep_audio=self._keep_audio, overload=self._overload
+        )
 
     def start_bundle(self) -> None:
         INFERENCE.begin(self)
@@ -141,6 +162,7 @@ class _InferSessionsFn(_EngineFn):
         _, chunks = element
         began_ns = time.perf_counter_ns()
         turn = self._logic.advance(book.read(), chunks)
+        WAITING.heard(chunks[-1].topic, chunks[-1].partition, chunks[-1].offset)
         yield from self._measure(turn, began_ns)
         yield from self._hand_on(turn, audio)
         yield from self._carry_out(turn, book, deadline)
@@ -197,5 +219,7 @@ class _InferSessionsFn(_EngineFn):
         yield from turn.results
         for chunk in turn.enhanced:
             yield TaggedOutput(ENHANCED, chunk)
+        for heard in turn.heard:
+            yield TaggedOutput(HEARD, (heard.life, SessionPart(None, heard)))
         for letter in turn.dead_letters:
             yield TaggedOutput(DEAD_LETTERS, letter)

@@ -14,6 +14,7 @@ from model_runtime.errors import AudioError
 from service.wire import AudioDefaults, decode_headers, decode_session
 from transforms.dead_letter import DEAD_LETTERS, DeadLetter
 from transforms.stream_records import Chunk, KafkaRecord, refused_record
+from transforms.waiting_records import WAITING
 
 # A group of so many bytes is handed on before its bundle ends.
 _GROUP_BYTES = 1 << 20
@@ -67,6 +68,7 @@ def decode_record(record: KafkaRecord, defaults: AudioDefaults) -> Chunk:
         substituted=record.substituted,
         read_ms=record.read_ms,
         behind=record.behind,
+        lost_before=record.lost_before,
     )
 
 
@@ -87,6 +89,7 @@ class _DecodeFn(beam.DoFn):
             chunk = decode_record(record, self._defaults)
         except AudioError as error:
             self._refused.inc()
+            WAITING.heard(record.topic, record.partition, record.offset)
             letter: DeadLetter = refused_record(record, "wire", error)
             yield TaggedOutput(DEAD_LETTERS, letter)
             return

@@ -1,5 +1,7 @@
 """The time of a partition: what a record's timestamp is worth, and how far the watermark may go. Knows no Kafka."""
 
+import threading
+from collections.abc import Hashable
 from typing import NamedTuple
 
 FIRST_EVENT_MS = 1_293_840_000_000
@@ -39,14 +41,18 @@ class PartitionClock:
         self._seen_ms = 0
         self._idle_since_ms = None
 
-    def begin_round(self, watermark_ms: int | None) -> None:
-        """Begins a round of reading; `watermark_ms` is where the last one, perhaps in another process, has left it.
+    @property
+    def time_ms(self) -> int:
+        """The stream time that has been reached."""
+        return self._seen_ms
+
+    def begin_round(self, time_ms: int) -> None:
+        """Begins a round of reading; `time_ms` is where the last one, perhaps in another process, has left it.
 
         Time steps on by 1 ms, so the records of two rounds never share a time and cannot be mixed up by a runner that
         sorts by it; within a round runners keep the order of equal times.
         """
-        resumed_ms = 0 if watermark_ms is None else watermark_ms + self._allowed_disorder_ms
-        self._seen_ms = max(self._seen_ms + 1, resumed_ms)
+        self._seen_ms = max(self._seen_ms, time_ms) + 1
 
     def stamp(self, event_ms: int) -> int:
         """Gives the stream time of the next record."""
@@ -66,3 +72,30 @@ class PartitionClock:
         if self._idle_since_ms is not None and now_ms - self._idle_since_ms >= self._idle_partition_ms:
             self._seen_ms = max(self._seen_ms, now_ms)
         return max(0, self._seen_ms - self._allowed_disorder_ms)
+
+
+class JointWatermark:
+    """The watermark of all partitions of a topic that one process reads: that of the slowest.
+
+    Prism takes what the last bundle has reported for the watermark of all (2.77), and an added partition is
+    read in bundles of its own: without this, it would run ahead of the others.
+    """
+
+    def __init__(self, forget_after_s: float) -> None:
+        """A partition that has not been read for `forget_after_s` has gone elsewhere."""
+        self._forget_after_s = forget_after_s
+        self._reported: dict[Hashable, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def report(self, partition: Hashable, watermark_ms: int, now_s: float) -> int:
+        """Takes a partition's own watermark; gives that of all."""
+        with self._lock:
+            self._reported[partition] = watermark_ms, now_s
+            known = {key: value for key, value in self._reported.items() if now_s - value[1] <= self._forget_after_s}
+            self._reported = known
+            return min(own_ms for own_ms, _ in known.values())
+
+    def leave(self, partition: Hashable) -> None:
+        """Takes note that a partition is not read any more."""
+        with self._lock:
+            self._reported.pop(partition, None)

@@ -5,15 +5,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
-from transforms.kafka_clock import PartitionClock
+from transforms.dead_letter import Header
+from transforms.endless_range import NOTHING_LOST
+from transforms.kafka_clock import EventTime, JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
-from transforms.stream_records import KafkaPartition
+from transforms.stream_records import KafkaPartition, KafkaRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -27,9 +30,12 @@ class PartitionReader:
 
     def __init__(self, config: KafkaConfig, partition: KafkaPartition) -> None:
         self.clock = PartitionClock(config.allowed_disorder_ms, config.idle_partition_ms)
+        # Where reading has gone on after the newest records that were lost.
+        self.lost_before = NOTHING_LOST
+        self._lost = 0
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
-        self._next_offset: int | None = None
+        self.next_offset: int | None = None
         self._handed_on_offset = 0
         self._committed_offset: int | None = None
         self._end_known_s = -_ASK_S
@@ -56,9 +62,9 @@ class PartitionReader:
         if offset < self._handed_on_offset:
             self.clock.restart()
         self._handed_on_offset = offset
-        if offset != self._next_offset:
+        if offset != self.next_offset:
             self._consumer.seek(self._tp, offset)
-            self._next_offset = offset
+            self.next_offset = offset
 
     def poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
         """Gives the next records, or none after `timeout_ms`.
@@ -76,16 +82,21 @@ class PartitionReader:
 
     def claimed(self, offset: int) -> None:
         """Takes note that the record at `offset` has been handed on."""
-        self._next_offset = self._handed_on_offset = offset + 1
+        self.next_offset = self._handed_on_offset = offset + 1
 
     def forget_place(self) -> None:
         """Takes note that records have been polled but not handed on."""
-        self._next_offset = None
+        self.next_offset = None
 
     def caught_up(self) -> bool:
         """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
+
+    def place(self) -> int:
+        """Gives the offset that is read next."""
+        position: int = self._consumer.position(self._tp)
+        return position
 
     def behind(self, offset: int) -> int:
         """Gives how many records the broker had behind this one at the last fetch."""
@@ -115,13 +126,18 @@ class PartitionReader:
             self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
 
+    def take_lost(self) -> int:
+        """Gives how many offsets have been jumped over since this was last asked."""
+        lost, self._lost = self._lost, 0
+        return lost
+
     def close(self) -> None:
         """Closes the consumer."""
         self._consumer.close(autocommit=False, timeout_ms=2_000)
 
     def _jump(self) -> None:
         """Goes on, after the configured policy, where records that were to be read next have been deleted."""
-        wanted, place = self._next_offset, f"{self._tp.topic}[{self._tp.partition}]"
+        wanted, place = self.next_offset, f"{self._tp.topic}[{self._tp.partition}]"
         beginning: int = self._consumer.beginning_offsets([self._tp])[self._tp]
         if wanted is None or wanted > beginning:
             raise ConfigError(
@@ -135,12 +151,45 @@ class PartitionReader:
         target = self._consumer.end_offsets([self._tp])[self._tp] if latest else beginning
         _logger.warning("%s; reading goes on at %d", lost, target)
         self._consumer.seek(self._tp, target)
+        self.lost_before = target
+        self._lost += target - wanted
+
+
+def to_kafka_record(
+    record: ConsumerRecord,
+    time: EventTime,
+    stream_ms: int,
+    read_ms: int,
+    behind: int = 0,
+    lost_before: int = NOTHING_LOST,
+) -> KafkaRecord:
+    """Gives a consumer's record as the job knows it; for the other arguments see KafkaRecord."""
+    return KafkaRecord(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        [Header(name, value) for name, value in record.headers],
+        time.event_ms,
+        time.substituted,
+        stream_ms,
+        read_ms,
+        behind,
+        lost_before,
+    )
 
 
 _stopped = threading.Event()
 _lock = threading.Lock()
 _idle_readers: dict[tuple[KafkaConfig, KafkaPartition], PartitionReader] = {}
 _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
+
+
+@cache
+def joint_watermark(config: KafkaConfig) -> JointWatermark:
+    """Gives the watermark of the partitions that this process reads with a configuration."""
+    return JointWatermark(forget_after_s=60)
 
 
 @contextmanager

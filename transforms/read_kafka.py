@@ -6,7 +6,6 @@ from functools import partial
 
 import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
-from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import RestrictionProvider
@@ -15,7 +14,7 @@ from apache_beam.utils.timestamp import Timestamp
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
-from transforms.dead_letter import Header
+from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -23,14 +22,15 @@ from transforms.kafka_reader import (
     borrow_reader,
     close_readers,
     durable_offset,
+    joint_watermark,
     note_durable,
     reading_stopped,
+    to_kafka_record,
 )
-from transforms.kafka_topics import list_partitions, start_offset
+from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
-
-# Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
-_NO_END = 2**62
+from transforms.waiting_records import WAITING
+from transforms.watch_partitions import WatchPartitions
 
 # How long a fetch may take of what lies at the broker.
 _FETCH_MS = 10
@@ -42,7 +42,7 @@ class ReadFromKafka(beam.PTransform):
     """Gives the records of a topic as KafkaRecord, each with its stream time as Beam timestamp.
 
     Reading goes on where the runner's checkpoint says; a new job begins after KafkaConfig.start. Partitions that are
-    added while the job runs are not read until it starts again.
+    added while the job runs are read from their beginning.
     """
 
     def __init__(self, config: KafkaConfig, topic: str) -> None:
@@ -55,29 +55,9 @@ class ReadFromKafka(beam.PTransform):
         return (
             pbegin
             | "Topic" >> beam.Create([self._topic])
-            | "ListPartitions" >> beam.ParDo(_ListPartitionsFn(self._config))
+            | "WatchPartitions" >> WatchPartitions(self._config)
             | "ReadPartition" >> beam.ParDo(read).with_output_types(KafkaRecord)
         )
-
-
-class _ListPartitionsFn(beam.DoFn):
-    def __init__(self, config: KafkaConfig) -> None:
-        super().__init__()
-        self._config = config
-
-    def process(self, topic: str) -> Iterator[KafkaPartition]:
-        for partition in list_partitions(self._config, [topic])[topic]:
-            yield KafkaPartition(topic, partition)
-
-
-class _Tracker(OffsetRestrictionTracker):
-    """Never splits ahead of what has been read: half of an endless range begins at an offset that never comes."""
-
-    def try_split(self, fraction_of_remainder: float) -> tuple[OffsetRange, OffsetRange] | None:
-        return None if fraction_of_remainder > 0 else super().try_split(fraction_of_remainder)
-
-    def is_bounded(self) -> bool:
-        return False
 
 
 class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
@@ -91,18 +71,19 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
         self._config = config
         self._round_end_s = 0.0
         self._records = Metrics.counter("speech.read_kafka", "records")
+        self._lost = Metrics.counter("speech.read_kafka", "records_lost")
         self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
 
-    def initial_restriction(self, element: KafkaPartition) -> OffsetRange:
-        return OffsetRange(start_offset(self._config, element.topic, element.partition), _NO_END)
+    def initial_restriction(self, element: KafkaPartition) -> EndlessRange:
+        return EndlessRange(start_offset(self._config, element))
 
-    def create_tracker(self, restriction: OffsetRange) -> _Tracker:
-        return _Tracker(restriction)
+    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
+        return EndlessRangeTracker(restriction)
 
-    def restriction_size(self, element: KafkaPartition, restriction: OffsetRange) -> float:
+    def restriction_size(self, element: KafkaPartition, restriction: EndlessRange) -> float:
         return 1.0
 
-    def truncate(self, element: KafkaPartition, restriction: OffsetRange) -> None:
+    def truncate(self, element: KafkaPartition, restriction: EndlessRange) -> None:
         """Leaves nothing to read where a job is drained; its sessions then end by their timers."""
         return None
 
@@ -124,35 +105,47 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     ) -> Iterator[TimestampedValue]:
         """Reads for the time of a round, then asks to be called again."""
         if reading_stopped():
-            # Claiming the end says that nothing is left, which sends the watermark to its end.
-            tracker.try_claim(_NO_END)
+            joint_watermark(self._config).leave(partition)
+            tracker.try_claim(NO_END)
             return
         with borrow_reader(self._config, partition) as reader:
             if self._config.group_id:
                 reader.commit(durable_offset(self._config, partition))
-            reader.seek(tracker.current_restriction().start)
+            restriction = tracker.current_restriction()
+            reader.seek(restriction.start)
+            reader.lost_before = restriction.lost_before
             last: Timestamp | None = watermark.current_watermark()
-            reader.clock.begin_round(None if last is None else last.micros // 1000)
-            count = 0
-            for record in self._records_of_round(reader):
+            reader.clock.begin_round(restriction.time_ms)
+            newest: KafkaRecord | None = None
+            for record in self._records_of_round(partition, reader):
                 if not tracker.try_claim(record.offset):
                     reader.forget_place()
                     return
                 reader.claimed(record.offset)
-                yield self._stamped(record, reader)
-                count += 1
+                newest = self._stamped(record, reader)
+                yield TimestampedValue(newest, Timestamp(micros=newest.stream_ms * 1000))
+            self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
-            watermark_ms = reader.clock.end_round(now_ms, count > 0, not count and reader.is_at_end())
-            watermark.set_watermark(Timestamp(micros=watermark_ms * 1000))
+            if newest is not None:
+                _measure(newest, now_ms)
+            at_end = newest is None and reader.is_at_end()
+            watermark_ms = reader.clock.end_round(now_ms, newest is not None, at_end)
+            restriction.lost_before, restriction.time_ms = reader.lost_before, reader.clock.time_ms
+            joint_ms = joint_watermark(self._config).report(partition, watermark_ms, time.monotonic())
+            joint = Timestamp(micros=joint_ms * 1000)
+            watermark.set_watermark(joint if last is None else max(last, joint))
             tracker.defer_remainder()
 
-    def _records_of_round(self, reader: PartitionReader) -> Iterator[ConsumerRecord]:
+    def _records_of_round(self, partition: KafkaPartition, reader: PartitionReader) -> Iterator[ConsumerRecord]:
         """Gives what there is at the end of the round; where more waits than a round may have, it ends at once.
 
         Records are handed on when the round ends, so until then they may as well lie at the broker: a fetch for each
         of them would cost more than they do.
         """
         left = self._config.max_round_records
+        most, longest_s = self._config.max_waiting_records, self._config.max_round_ms / 1000
+        if not WAITING.wait_below(partition.topic, partition.partition, reader.next_offset or 0, most, longest_s):
+            return
         if reader.caught_up():
             time.sleep(max(0.0, self._round_end_s - time.monotonic()))
             # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
@@ -172,30 +165,22 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
     def teardown(self) -> None:
         close_readers(self._config)
 
-    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> TimestampedValue:
+    def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> KafkaRecord:
         now_ms = int(time.time() * 1000)
-        event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
-        if substituted:
+        time_of = event_time(record.timestamp, now_ms, self._config.max_future_ms)
+        if time_of.substituted:
             self._substituted.inc()
         self._records.inc()
-        stream_ms = reader.clock.stamp(event_ms)
-        headers = [Header(name, value) for name, value in record.headers]
-        return TimestampedValue(
-            KafkaRecord(
-                record.topic,
-                record.partition,
-                record.offset,
-                record.key,
-                record.value,
-                headers,
-                event_ms,
-                substituted,
-                stream_ms,
-                now_ms,
-                reader.behind(record.offset),
-            ),
-            Timestamp(micros=stream_ms * 1000),
-        )
+        stream_ms = reader.clock.stamp(time_of.event_ms)
+        behind = reader.behind(record.offset)
+        return to_kafka_record(record, time_of, stream_ms, now_ms, behind, reader.lost_before)
+
+
+def _measure(newest: KafkaRecord, now_ms: int) -> None:
+    """Counts how far behind a partition is after a round; which one it is, is only known here."""
+    Metrics.distribution("speech.read_kafka", f"records_behind/{newest.partition}").update(newest.behind)
+    if not newest.substituted:
+        Metrics.distribution("speech.read_kafka", f"lag_ms/{newest.partition}").update(max(0, now_ms - newest.event_ms))
 
 
 class _CommittingReadPartitionFn(_ReadPartitionFn):

@@ -20,6 +20,7 @@ from model_runtime.records import (
 )
 from transforms.milliseconds import samples_to_ms
 from transforms.record_coder import register
+from transforms.session_anchors import Anchor, event_time_ms
 from transforms.timing import Timing, timing_fields
 
 RESULTS = "results"
@@ -45,11 +46,12 @@ class Gap(NamedTuple):
 class Heard(NamedTuple):
     """What a result says about the session it belongs to, besides the event itself.
 
-    incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
+    incarnation: tells sessions apart that use the same key one after the other (the place of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
     far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
     sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock; timing:
-    where the time since then went, None outside streams.
+    where the time since then went, None outside streams; anchors: capture times of samples, none outside streams;
+    shed: what was left out under overload.
     """
 
     session: str
@@ -60,15 +62,19 @@ class Heard(NamedTuple):
     duplicates: int = 0
     captured_ms: int | None = None
     timing: Timing | None = None
+    anchors: list[Anchor] = []  # noqa: RUF012  (as gaps)
+    shed: list[str] = []  # noqa: RUF012  (as gaps)
 
 
 class Result(NamedTuple):
     """One event of a session. `result_id` is the same on every replay: keep one row per id.
 
-    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts from
-    0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest. reason:
-    what ended the speech (silence, length, stream) or the session (end_of_stream, idle, length, restart); empty
-    otherwise. stability: of a partial, None otherwise and where the recogniser does not say. timing: of finals.
+    type: speech_begin, partial, tentative_end, speech_resumed, speech_end, final or session_end. utterance counts
+    from 0 within the session and is -1 at session_end; revision counts within an utterance, a final has the highest.
+    reason: what ended the speech (silence, length, stream) or the session (see transforms.session); empty otherwise.
+    stability: of a partial, None otherwise and where the recogniser does not say; event_ms: the capture time of the
+    end of what it is about (Unix ms), None outside streams; timing: of finals; shed: partials, denoise, where they
+    were left out under overload.
     """
 
     result_id: str
@@ -88,7 +94,19 @@ class Result(NamedTuple):
     reason: str
     captured_ms: int | None
     stability: float | None = None
+    event_ms: int | None = None
     timing: Timing | None = None
+    shed: list[str] = []  # noqa: RUF012  (as those of Heard)
+
+
+def session_life(session: str, incarnation: int) -> str:
+    """Gives the name of one of the sessions that use a key one after the other."""
+    return f"{session}/{incarnation}"
+
+
+def life_of(result: Result) -> str:
+    """Gives the name of the session that a result is of."""
+    return result.result_id.rsplit("/", 2)[0]
 
 
 def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | None:
@@ -116,7 +134,8 @@ def event_to_result(event: Event, heard: Heard, made_by: MadeBy) -> Result | Non
 
 def session_end(heard: Heard, made_by: MadeBy, reason: str) -> Result:
     """Gives the result that says a session has ended, after its last final; start to end is all of its audio."""
-    ended = _result(heard, made_by, "session_end", NO_UTTERANCE, "end", 0, 0)
+    end_samples = heard.audio_ms * heard.sample_rate_hz // 1000
+    ended = _result(heard, made_by, "session_end", NO_UTTERANCE, "end", 0, end_samples)
     return ended._replace(end_ms=heard.audio_ms, reason=reason)
 
 
@@ -142,7 +161,7 @@ def _result(
 ) -> Result:
     return Result(
         # The last three parts hold no slash, so the id is unique whatever the session is called.
-        result_id=f"{heard.session}/{heard.incarnation}/{utterance}/{step}",
+        result_id=f"{session_life(heard.session, heard.incarnation)}/{utterance}/{step}",
         session=heard.session,
         utterance=utterance,
         revision=0,
@@ -158,6 +177,8 @@ def _result(
         duplicates=heard.duplicates,
         reason="",
         captured_ms=heard.captured_ms,
+        event_ms=event_time_ms(heard.anchors, end_samples, heard.sample_rate_hz) if heard.anchors else None,
+        shed=heard.shed,
     )
 
 

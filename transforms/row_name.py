@@ -1,4 +1,4 @@
-"""Names of the files that are written for one row."""
+"""Names of the files that are written for one row or one session."""
 
 import hashlib
 import os
@@ -20,7 +20,12 @@ def row_name(result: ClipResult | ClipRow) -> str:
     """
     columns = msgspec.json.decode(result.columns)
     audio = columns.get("audio_filepath") or columns.get("audio_filename") or result.source_path
-    stem = _UNSAFE.sub("_", os.path.splitext(os.path.basename(str(audio)))[0]) or "clip"
+    return safe_name(os.path.splitext(os.path.basename(str(audio)))[0], f"{result.source_path}\0{result.row}")
+
+
+def safe_name(stem: str, identity: str) -> str:
+    """Gives a name that any file system takes: the stem as far as that can be, and a digest of the identity."""
+    stem = _UNSAFE.sub("_", stem) or "clip"
     stem = stem.encode("utf-8")[:_MAX_STEM_BYTES].decode("utf-8", "ignore")
-    identity = f"{result.source_path}\0{result.row}".encode("utf-8", "surrogateescape")
-    return f"{stem}-{hashlib.blake2b(identity, digest_size=6).hexdigest()}"
+    digest = hashlib.blake2b(identity.encode("utf-8", "surrogateescape"), digest_size=6)
+    return f"{stem}-{digest.hexdigest()}"

@@ -7,31 +7,32 @@ reasons:
     idle            nothing came for SessionConfig.idle_timeout_ms of stream time
     length          SessionConfig.max_session_ms of audio or of stream time; what follows is a new session
     restart         the sender began again at sequence 0
+    lost            records were deleted unread before a chunk without a number; what follows is a new session
     state           its memory cannot be read any more (other models, another version); the newest partial is made its
                     utterance's final, and the next chunk opens it anew, with what waits behind it
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
-from model_runtime.engine import SessionState, SpeechEngine
 from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
+from model_runtime.session_state import SessionState
 from service.wire import NO_SEQUENCE
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag, measure_lag
+from transforms.overload import DENOISE, decide
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
-from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_means import SessionMeans
 from transforms.session_order import Order, Verdict
 from transforms.session_settings import Wishes, start_as_asked, start_with
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
 from transforms.stream_records import Chunk, refused_chunk
-from transforms.timing import Moments
 
 _logger = logging.getLogger(__name__)
 
@@ -43,23 +44,14 @@ class Play:
     been taken in wait until something must be said, so that the engine is called once for all of them.
     """
 
-    def __init__(
-        self,
-        engine: SpeechEngine,
-        config: SessionConfig,
-        output: OutputConfig,
-        clock: Callable[[], int],
-        session: str,
-        data: bytes | None,
-    ) -> None:
-        self._engine = engine
-        self._config = config
-        self._output = output
+    def __init__(self, means: SessionMeans, session: str, data: bytes | None) -> None:
+        self._engine, self._config, self._output = means.engine, means.session, means.output
         self._session = session
-        self._clock = clock
-        self._began_ms = clock()
+        self._overload = means.overload
+        self._clock = means.clock
+        self._began_ms = means.clock()
         self._lag: Lag | None = None
-        self._voice = Voice(engine, output, session, self._began_ms)
+        self._voice = Voice(means, session, self._began_ms)
         self._dead_letters: list[DeadLetter] = []
         self._counts: Counter[str] = Counter()
         self._state: SessionState | None = None
@@ -72,6 +64,8 @@ class Play:
             book = self._open_book()
             if book is not None and book.begins_anew(chunk):
                 self._close(book, "restart")
+            elif book is not None and book.order.lies_behind_loss(chunk):
+                self._close(book, "lost")
             elif book is not None:
                 # What is due at the very time of the chunk is not yet due: it came in time.
                 self._pass_time(book, chunk.stream_ms - 1)
@@ -177,7 +171,7 @@ class Play:
             self._refuse(chunk, "order", AudioError("the chunk came after its session had ended"))
             return None
         # The sender goes on after a pause, or after the longest session: what was before is not missing.
-        return Order(next_sequence=max(0, chunk.sequence), last_offset=chunk.offset - 1)
+        return Order(max(0, chunk.sequence), chunk.partition, chunk.offset - 1)
 
     def _take(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes a chunk into its open session, and after it those that have waited for it."""
@@ -267,8 +261,21 @@ class Play:
         if self._unheard and self._state is not None:
             samples = self._unheard[0] if len(self._unheard) == 1 else np.concatenate(self._unheard)
             self._unheard = []
+            self._shed(book)
+            self._voice.hear(book, samples)
             self._state, events = self._engine.step(self._state, samples)
             self._voice.say(book, events)
+
+    def _shed(self, book: SessionBook) -> None:
+        """Leaves out of what is about to be heard what its lag asks for, or takes it up again."""
+        if self._lag is None or self._state is None:
+            return
+        shedding = decide(book.shedding, self._lag, self._overload)
+        if (DENOISE in shedding) != (DENOISE in book.shedding):
+            self._state = self._state.with_denoise(DENOISE not in shedding)
+        book.shedding = shedding
+        book.shed = [*book.shed, *(stage for stage in shedding if stage not in book.shed)]
+        self._counts.update(f"turns_without_{stage}" for stage in shedding)
 
     def _close(self, book: SessionBook, reason: str) -> None:
         """Ends a session: what waits is heard, gaps and all, and what the engine still holds is said."""
@@ -289,7 +296,7 @@ class Play:
         self._voice.end(book, reason)
         self._counts["sessions_ended"] += 1
         book.ended = reason
-        book.engine, book.moments = b"", Moments()
+        book.forget_audio()
         if reason != "state":
             book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
@@ -315,18 +322,5 @@ class Play:
             if book.timer_ms == NO_TIMER or wake_ms < book.timer_ms:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
-        voice = self._voice
-        voice.finish(self._clock())
-        return Turn(
-            data,
-            timer_ms,
-            voice.results,
-            voice.enhanced,
-            self._dead_letters,
-            self._counts,
-            voice.utterances,
-            voice.continues,
-            voice.audio,
-            voice.audio_over,
-            self._lag,
-        )
+        self._voice.finish(self._clock())
+        return self._voice.turn(data, timer_ms, self._dead_letters, self._counts, self._lag)

@@ -6,6 +6,7 @@ from model_runtime.errors import StateError
 from transforms.milliseconds import samples_to_ms
 from transforms.open_utterance import OpenUtterance
 from transforms.result import Gap, Heard
+from transforms.session_anchors import Anchor, place_chunk
 from transforms.session_config import SessionConfig
 from transforms.session_order import Order
 from transforms.session_settings import Wishes
@@ -14,6 +15,8 @@ from transforms.timing import Moments, begin_timing
 
 _VERSION = 3
 _MOST_GAPS = 32
+# More than any offset: a key that has moved to another partition must not meet a number that it had before.
+_PARTITION = 2**42
 
 NO_TIMER = 0
 """The timer of a session that has none."""
@@ -22,14 +25,16 @@ NO_TIMER = 0
 class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     """One session's memory; as a tombstone (`ended` says why) it holds no engine state.
 
-    incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
+    incarnation: tells sessions of one key apart, the place of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
     first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by;
-    clocked: captured_ms is the sender's, not the time of reading; opened_ms: the stream time of the first chunk;
-    deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms: that of the timer
-    that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a frame whose
-    others are yet to come; wishes: what its sender has asked for and was granted; open_utterance: what the engine's
-    state would say next, should that not be readable then. New fields go to the end: older books are read without them.
+    anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
+    of the first chunk; deadline_ms: the stream time from which it is idle, or, as a tombstone, forgotten; timer_ms:
+    that of the timer that is set; enhanced_chunks: sent so far; gaps: the newest 32; split_frame: the first bytes of a
+    frame whose others are yet to come; wishes: what its sender has asked for and was granted; open_utterance:
+    what the engine's state would say next, should that not be readable then; shedding: what is left out at present;
+    shed: what was left out at any time since the turn of the last final. New fields go to the end: older books are read
+    without them.
     """
 
     version: int = _VERSION
@@ -55,6 +60,9 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     wishes: Wishes = Wishes()
     engine: bytes = b""
     open_utterance: OpenUtterance | None = None
+    anchors: list[Anchor] = []
+    shedding: list[str] = []
+    shed: list[str] = []
 
     def heard(self, session: str, now_ms: int = 0) -> Heard:
         """Gives what this session's results say about it; now_ms: the clock when work on them began."""
@@ -68,6 +76,8 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
             duplicates=self.order.duplicates,
             captured_ms=captured_ms,
             timing=begin_timing(captured_ms, self.moments, now_ms),
+            anchors=self.anchors,
+            shed=self.shed,
         )
 
     def audio_ms(self) -> int:
@@ -83,6 +93,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         """Takes note of so many samples of a chunk that is heard; now_ms: the clock when work on it began."""
         if not self.samples:
             self.first_event_ms = chunk.event_ms
+        self.anchors = place_chunk(self.anchors, self.samples, chunk.event_ms, self.sample_rate_hz)
         self.samples += count
         self.chunk_samples = count
         length_ms = samples_to_ms(count, self.sample_rate_hz)
@@ -90,6 +101,11 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         self.clocked = not chunk.substituted
         self.moments = Moments(chunk.read_ms, chunk.taken_ms or now_ms, now_ms)
         self.deadline_ms = max(self.deadline_ms, chunk.stream_ms + length_ms + config.idle_timeout_ms)
+
+    def forget_audio(self) -> None:
+        """Leaves what a tombstone needs."""
+        self.engine, self.anchors, self.moments = b"", [], Moments()
+        self.shedding, self.shed = [], []
 
     def note_gap(self, chunks: int, fill_samples: int) -> None:
         """Takes note of a gap and of the silence that fills it."""
@@ -106,10 +122,15 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         return end_ms if gap_ms is None else min(gap_ms, end_ms)
 
 
+def incarnation_at(partition: int, offset: int) -> int:
+    """Gives the number of a session whose first record stands there."""
+    return max(0, partition) * _PARTITION + offset
+
+
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(
-        incarnation=chunk.offset if chunk.offset >= 0 else chunk.event_ms,
+        incarnation=incarnation_at(chunk.partition, chunk.offset if chunk.offset >= 0 else chunk.event_ms),
         encoding=chunk.encoding,
         sample_rate_hz=chunk.sample_rate_hz,
         channels=chunk.channels,

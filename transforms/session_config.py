@@ -10,7 +10,7 @@ class SessionConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # A session that gets nothing for so many ms of stream time ends as if end_of_stream had come.
     idle_timeout_ms: Annotated[int, msgspec.Meta(ge=100, le=86_400_000)] = 30_000
-    # For so many ms after its end a session's key is remembered: what is late is told from what is new.
+    # For so many ms after it would have been idle, an ended session's key is remembered: what is late is told from new.
     tombstone_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] = 600_000
     # A session with so many ms of audio, or of stream time, ends; what follows under its key is a new session. Bounds
     # what one key costs.

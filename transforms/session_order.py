@@ -23,11 +23,13 @@ class Verdict(Enum):
 class Order(msgspec.Struct, array_like=True):
     """Where a session stands in the order of its chunks; part of its state, so small.
 
-    missing and duplicates count chunks; holes are the ranges [first, last) that have been given up, the newest 32;
-    waiting are the chunks that came before those they follow, sorted by their numbers.
+    partition and last_offset: of the newest chunk; missing and duplicates count chunks; holes are the ranges
+    [first, last) that have been given up, the newest 32; waiting are the chunks that came before those they follow,
+    sorted by their numbers.
     """
 
     next_sequence: int = 0
+    partition: int = -1
     last_offset: int = -1
     missing: int = 0
     duplicates: int = 0
@@ -36,6 +38,9 @@ class Order(msgspec.Struct, array_like=True):
 
     def take(self, chunk: Chunk) -> Verdict:
         """Takes note of a chunk; an EARLY one is kept. Without a sequence number the offset is the order (-1: none)."""
+        if chunk.partition != self.partition:
+            # Partitions have been added, and the key lies elsewhere now: offsets of two of them do not compare.
+            self.partition, self.last_offset = chunk.partition, -1
         verdict = self._judge(chunk.sequence, chunk.offset)
         if verdict is Verdict.EARLY:
             self.waiting = sorted([*self.waiting, chunk], key=lambda waiting: waiting.sequence)
@@ -45,6 +50,11 @@ class Order(msgspec.Struct, array_like=True):
             self.next_sequence = chunk.sequence + 1
         self.last_offset = max(self.last_offset, chunk.offset)
         return verdict
+
+    def lies_behind_loss(self, chunk: Chunk) -> bool:
+        """Says whether chunks may have been lost before this one, of which no number tells."""
+        same = chunk.partition == self.partition
+        return same and chunk.sequence == NO_SEQUENCE and self.last_offset < chunk.lost_before <= chunk.offset
 
     def release(self) -> Chunk | None:
         """Gives the waiting chunk whose turn it is, if there is one, and lets go of it."""

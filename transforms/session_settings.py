@@ -5,9 +5,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from model_runtime.engine import SessionState, SpeechEngine
+from model_runtime.engine import SpeechEngine
 from model_runtime.errors import AudioError, ConfigError
 from model_runtime.session_settings import SessionSettings
+from model_runtime.session_state import SessionState
 from service.wire import ENHANCED, decode_flag, decode_number
 from transforms.stream_records import Chunk
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from transforms.dead_letter import DeadLetter
 from transforms.lag import Lag
 from transforms.result import Result
-from transforms.stream_records import EnhancedChunk, SpokenUtterance
+from transforms.stream_records import EnhancedChunk, SessionAudio, SpokenUtterance
 from transforms.window_stats import StatsPart
 
 COUNTS = (
@@ -23,6 +23,8 @@ COUNTS = (
     "sessions_opened",
     "settings_refused",
     "states_refused",
+    "turns_without_denoise",
+    "turns_without_partials",
 )
 """The names under which a Turn counts."""
 
@@ -35,7 +37,8 @@ class Turn(NamedTuple):
 
     utterances: what is to be transcribed elsewhere; the first one's audio begins with what has been kept of it in turns
     before, if `continues`; audio: what is to be kept from now on of the utterance under way, behind what there is of it
-    already unless that is over (`audio_over`); lag: of the newest chunk, None where none came.
+    already unless that is over (`audio_over`); lag: of the newest chunk, None where none came; heard: what the
+    engine has heard, if that is to be kept.
     """
 
     book: bytes | None
@@ -49,6 +52,7 @@ class Turn(NamedTuple):
     audio: bytes
     audio_over: bool
     lag: Lag | None
+    heard: list[SessionAudio]
 
 
 def count_turn(turn: Turn, turn_us: int) -> StatsPart:

@@ -1,16 +1,21 @@
 """Voice: from what the engine says about a session to results and clean audio. Knows no Beam."""
 
+from collections import Counter
+
 import numpy as np
 
 from model_runtime.decode import encode_linear16
-from model_runtime.engine import SpeechEngine
-from model_runtime.records import Enhanced, Event, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
+from model_runtime.records import Enhanced, Event, Final, Partial, SpeechBegin, SpeechEnd, Utterance, UtteranceAudio
+from transforms.dead_letter import DeadLetter
+from transforms.lag import Lag
 from transforms.milliseconds import samples_to_ms
 from transforms.open_utterance import follow
-from transforms.result import Heard, Result, event_to_result, session_end
+from transforms.overload import PARTIALS
+from transforms.result import Heard, Result, event_to_result, session_end, session_life
 from transforms.session_book import SessionBook
-from transforms.session_config import OutputConfig
-from transforms.stream_records import EnhancedChunk, SpokenUtterance
+from transforms.session_means import SessionMeans
+from transforms.session_turn import Turn
+from transforms.stream_records import EnhancedChunk, SessionAudio, SpokenUtterance
 
 # Well below the 1 MiB that brokers accept in one record.
 _ENHANCED_SAMPLES = 131_072
@@ -19,7 +24,7 @@ _ENHANCED_SAMPLES = 131_072
 class Voice:
     """Collects the results and the clean audio of one session, as far as the configuration wants them."""
 
-    def __init__(self, engine: SpeechEngine, output: OutputConfig, session: str, now_ms: int) -> None:
+    def __init__(self, means: SessionMeans, session: str, now_ms: int) -> None:
         """now_ms: the clock when work on what is to be said begins."""
         self.results: list[Result] = []
         self.enhanced: list[EnhancedChunk] = []
@@ -29,16 +34,26 @@ class Voice:
         self.audio = b""
         # Whether the utterance that was under way before is over.
         self.audio_over = False
-        self._engine = engine
-        self._output = output
+        # What the engine has heard, if it is to be kept.
+        self.heard: list[SessionAudio] = []
+        self._keep_audio = means.keep_audio
+        self._engine = means.engine
+        self._output = means.output
         self._session = session
         self._now_ms = now_ms
+
+    def hear(self, book: SessionBook, samples: np.ndarray) -> None:
+        """Takes what the engine is about to hear: the newest samples of the session."""
+        if self._keep_audio:
+            life, start = session_life(self._session, book.incarnation), book.samples - len(samples)
+            self.heard.append(SessionAudio(life, book.sample_rate_hz, start, encode_linear16(samples)))
 
     def say(self, book: SessionBook, events: list[Event]) -> None:
         """Takes the engine's events."""
         if not events:
             return
         heard, made_by = book.heard(self._session, self._now_ms), self._engine.made_by()
+        partials = self._output.partials and PARTIALS not in book.shedding
         self._enhance(book, [event for event in events if isinstance(event, Enhanced)])
         for event in events:
             book.open_utterance = follow(book.open_utterance, event, made_by)
@@ -48,15 +63,19 @@ class Voice:
                 case Utterance(over=True):
                     self._hand_on(event, heard)
                     self.audio, self.audio_over = b"", True
-                case Utterance() if self._output.partials:
+                case Utterance() if partials:
                     self._hand_on(event, heard)
-                case Partial() if not self._output.partials:
+                case Partial() if not partials:
                     continue
                 case SpeechBegin() | SpeechEnd() if not self._output.segments:
                     continue
             result = event_to_result(event, heard, made_by)
             if result is not None:
                 self.results.append(result)
+            if isinstance(event, Final) or (isinstance(event, Utterance) and event.over):
+                # What goes on being left out is marked anew.
+                book.shed = book.shedding
+                heard = heard._replace(shed=book.shed)
 
     def end_unread(self, book: SessionBook) -> None:
         """Ends the utterance under way, if one is, without the engine's state, which cannot be read."""
@@ -90,6 +109,30 @@ class Voice:
             if spoken.heard.timing is not None:
                 heard = spoken.heard._replace(timing=spoken.heard.timing.computed(now_ms))
                 self.utterances[index] = spoken._replace(heard=heard)
+
+    def turn(
+        self,
+        book: bytes | None,
+        timer_ms: int | None,
+        dead_letters: list[DeadLetter],
+        counts: Counter[str],
+        lag: Lag | None,
+    ) -> Turn:
+        """Gives what has been collected, and the rest of what a turn has brought about."""
+        return Turn(
+            book=book,
+            timer_ms=timer_ms,
+            results=self.results,
+            enhanced=self.enhanced,
+            dead_letters=dead_letters,
+            counts=counts,
+            utterances=self.utterances,
+            continues=self.continues,
+            audio=self.audio,
+            audio_over=self.audio_over,
+            lag=lag,
+            heard=self.heard,
+        )
 
     def _hand_on(self, utterance: Utterance, heard: Heard) -> None:
         """Gives an utterance with what has been heard of it, in place of what had been heard of it a moment ago."""

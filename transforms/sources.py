@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_runtime.errors import ConfigError
+from transforms.archive_file import session_tables
 from transforms.file_access import find_files, is_url, open_file
 from transforms.records import AUDIO, KALDI, MANIFEST, PARQUET, Source
 
@@ -20,8 +21,9 @@ _KINDS = {
 def find_sources(inputs: str | Sequence[str]) -> list[Source]:
     """Gives the files of the inputs, in the order of the inputs and sorted by name within each.
 
-    An input is a file (literally, whatever characters its name has), a folder (all audio files below it), or a glob
-    (`**` goes through folders). A file that several inputs name is read once.
+    An input is a file (literally, whatever characters its name has), a folder (all audio files below it, or, of the
+    streaming job's archive, its sessions), or a glob (`**` goes through folders). A file that several inputs name is
+    read once.
 
     Raises:
         ConfigError: an input matches no file; names it.
@@ -42,6 +44,9 @@ def _matches(pattern: str) -> list[str]:
     if os.path.isfile(pattern):
         return [pattern]
     if os.path.isdir(pattern):
+        tables = session_tables(Path(pattern))
+        if tables is not None:
+            return _tables_of(pattern, tables)
         files = [str(path) for path in Path(pattern).rglob("*") if path.is_file() and not path.name.startswith(".")]
         audio = sorted(path for path in files if _KINDS.get(os.path.splitext(path)[1].lower()) == AUDIO)
         if not audio:
@@ -54,6 +59,12 @@ def _matches(pattern: str) -> list[str]:
         what = "matches no file" if glob.has_magic(pattern) else "does not exist"
         raise ConfigError(f"input: {pattern!r} {what}")
     return matches
+
+
+def _tables_of(archive: str, tables: Sequence[Path]) -> list[str]:
+    if not tables:
+        raise ConfigError(f"input: the archive {archive!r} holds no session yet")
+    return [str(table) for table in tables]
 
 
 def _url_matches(pattern: str) -> list[str]:

@@ -10,10 +10,11 @@ from transforms.result import Heard, Result
 
 
 class KafkaPartition(NamedTuple):
-    """One partition to read."""
+    """One partition to read; `added`: it was not there when the job began."""
 
     topic: str
     partition: int
+    added: bool = False
 
 
 class KafkaRecord(NamedTuple):
@@ -23,6 +24,7 @@ class KafkaRecord(NamedTuple):
     time of its partition when it was read, never before event_ms, never falling from record to record, and rising
     between rounds. It is the record's Beam timestamp, so a runner that sorts by time keeps the order of the offsets.
     read_ms: the clock when it was read; behind: how many records of its partition were still to be read after it.
+    lost_before: the offset at which reading has gone on after the newest records that were lost (-1: none were).
     """
 
     topic: str
@@ -36,13 +38,14 @@ class KafkaRecord(NamedTuple):
     stream_ms: int
     read_ms: int
     behind: int
+    lost_before: int = -1
 
 
 class Chunk(NamedTuple):
     """One piece of a session's audio, described but not yet decoded; payload: None where the record had no value.
 
-    substituted: event_ms is the time of reading, since the record's own was unusable; read_ms, behind: those of its
-    record; taken_ms: the clock when it began to wait for chunks before it (0: it did not wait).
+    substituted: event_ms is the time of reading, since the record's own was unusable; read_ms, behind, lost_before:
+    those of its record; taken_ms: the clock when it began to wait for chunks before it (0: it did not wait).
     """
 
     session: str
@@ -62,6 +65,7 @@ class Chunk(NamedTuple):
     read_ms: int = 0
     behind: int = 0
     taken_ms: int = 0
+    lost_before: int = -1
 
 
 class EnhancedChunk(NamedTuple):
@@ -96,6 +100,25 @@ class SpokenUtterance(NamedTuple):
     def is_over(self) -> bool:
         """Tells whether this is the last of its utterance, or of its session."""
         return self.utterance is None or self.utterance.over
+
+
+class SessionAudio(NamedTuple):
+    """What a session's engine has heard in a turn: mono LINEAR16, silence in gaps included.
+
+    life: of session_life; start_samples: position of its first sample in the session.
+    """
+
+    life: str
+    sample_rate_hz: int
+    start_samples: int
+    pcm: bytes
+
+
+class SessionPart(NamedTuple):
+    """One thing that is kept of a session: a result, or audio."""
+
+    result: Result | None
+    audio: SessionAudio | None
 
 
 class KafkaOutput(NamedTuple):
@@ -140,4 +163,4 @@ def refused_chunk(chunk: Chunk, stage: str, error: SpeechError) -> DeadLetter:
     )
 
 
-register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput, SpokenUtterance)
+register(KafkaPartition, KafkaRecord, Chunk, EnhancedChunk, KafkaOutput, SessionAudio, SessionPart, SpokenUtterance)

@@ -1,5 +1,8 @@
 """Utterances from speech probabilities: begin, end, padding, and the endpoint rules."""
 
+import pytest
+from msgspec import structs
+
 from model_runtime.endpoint import EndpointRules
 from model_runtime.recipe import EndpointConfig, VadConfig
 from model_runtime.segmenter import Begin, Change, End, Pause, Resumed, Segmenter, SegmentState
@@ -26,6 +29,27 @@ def finished(probabilities: list[float], total: int) -> End | None:
 def test_an_utterance_is_its_speech_with_padding_on_both_sides() -> None:
     _, found = segments([0.0] * 10 + [0.9] * 20 + [0.0] * 20)
     assert found == [Begin(0, 1600 - 800), End(0, 800, 4800 + 320, 1600, "silence")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "rules", "found"),
+    [
+        ({"min_speech_ms": 200}, ENDPOINT, [(800, 5120)]),
+        ({"min_speech_ms": 201}, ENDPOINT, []),
+        ({"pad_before_ms": 0}, ENDPOINT, [(1600, 5120)]),
+        ({"pad_after_ms": 0}, ENDPOINT, [(800, 4800)]),
+        ({"pad_after_ms": 500}, ENDPOINT, [(800, 6400)]),
+        ({"threshold": 0.91}, ENDPOINT, []),
+        ({}, EndpointConfig(silence_after_speech_ms=200), [(800, 5120)]),
+        ({}, EndpointConfig(silence_after_speech_ms=201), []),
+    ],
+)
+def test_minimum_speech_padding_thresholds_and_hangover_are_those_of_the_configuration(
+    fields: dict[str, float], rules: EndpointConfig, found: list[tuple[int, int]]
+) -> None:
+    vad = structs.replace(VAD, **fields)
+    _, changes = segments([0.0] * 10 + [0.9] * 20 + [0.0] * 20, vad, EndpointRules.of(rules, 16_000))
+    assert [(change.start, change.end) for change in changes if isinstance(change, End)] == found
 
 
 def test_padding_does_not_reach_before_the_first_sample() -> None:

@@ -1,11 +1,13 @@
 """The denoise stage around its graphs: framing, overlap-add, delay and chunks, with graphs that do nothing."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from model_runtime.calls import States, drive
 from model_runtime.card import SpectralFraming
@@ -93,3 +95,54 @@ def test_the_log_magnitude_is_floored_scaled_and_shifted() -> None:
     denoised(framing, audio, [], (Spy(1.0),))
     np.testing.assert_allclose(seen[0], 2 * np.log(0.01) + 3, rtol=1e-6)
     np.testing.assert_allclose(seen[1], 3.0, atol=1e-6)
+
+
+def switched(framing: SpectralFraming, audio: np.ndarray, switches: dict[int, bool], sizes: list[int]) -> np.ndarray:
+    """The clean audio with a gain of one half, bypassed or not from these positions on; `sizes` are of other chunks."""
+    stage = Denoiser(SpectralKernel(framing, (ConstantMask(0.5),)))
+    borders = sorted({0, *np.cumsum(sizes).clip(0, len(audio)).tolist(), *switches, len(audio)})
+    state, clean = stage.start(), [np.zeros(0, np.float32)]
+    for begin, end in pairwise(borders):
+        state = replace(state, bypassed=switches.get(begin, state.bypassed))
+        state, pairs = drive(stage.push(state, audio[begin:end]))
+        clean += [pair[0] for pair in pairs]
+    return np.concatenate(clean + [pair[0] for pair in drive(stage.finish(state))[1]])
+
+
+@pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
+def test_what_is_bypassed_comes_out_as_it_went_in(framing: SpectralFraming) -> None:
+    audio = noise(5_000)
+    np.testing.assert_allclose(switched(framing, audio, {0: True}, []), audio, atol=2e-6)
+
+
+@pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
+def test_around_a_switch_audio_keeps_its_place_and_cross_fades_within_a_window(framing: SpectralFraming) -> None:
+    audio = noise(9_000)
+    clean = switched(framing, audio, {3_000: True, 6_000: False}, [])
+    assert len(clean) == len(audio)
+    reach = framing.window_samples + framing.hop_samples * framing.frames_per_call
+    gains = np.full(len(audio), 0.5, np.float32)
+    gains[3_000:6_000] = 1.0
+    near = [slice(position - reach, position + reach) for position in (3_000, 6_000)]
+    for place in near:
+        assert (np.abs(clean[place]) <= np.abs(audio[place]) + 2e-6).all()
+        gains[place] = 0.0
+    np.testing.assert_allclose(clean[gains > 0], (audio * gains)[gains > 0], atol=2e-6)
+
+
+@pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
+@given(sizes=st.lists(st.integers(0, 900), max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_audio_with_switches_is_a_function_of_samples_and_their_positions(
+    framing: SpectralFraming, sizes: list[int]
+) -> None:
+    audio, switches = noise(3_000), {700: True, 1_100: False, 1_101: True, 2_500: False}
+    assert switched(framing, audio, switches, sizes).tobytes() == switched(framing, audio, switches, []).tobytes()
+
+
+def test_what_is_bypassed_costs_no_call_of_the_graphs() -> None:
+    stage = Denoiser(SpectralKernel(FRAMINGS["hann"], (ConstantMask(0.5),)))
+    state, _ = drive(stage.push(replace(stage.start(), bypassed=True), noise(5_000)))
+    assert state.states[0][0].item() == 0
+    state, _ = drive(stage.push(replace(state, bypassed=False), noise(1_024)))
+    assert state.states[0][0].item() == 1

@@ -1,14 +1,24 @@
 """A real broker for the tests of Kafka, one for the whole run, and topics of their own for each test."""
 
-from collections.abc import Callable, Iterator
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import msgspec
+import numpy as np
 import pytest
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.consumer.fetcher import ConsumerRecord
 
-from pipelines.local_jobs import free_port, running_broker
+from model_runtime.decode import encode_linear16
+from pipelines.local_jobs import check_alive, free_port, running_broker, running_streaming_job
+from service.tail import Follower
+from service.wire import ChunkHeaders, encode_headers
 from transforms.kafka_config import KafkaConfig, TopicsConfig
 
 
@@ -61,3 +71,94 @@ def read_topic(servers: str) -> Callable[[str], list[ConsumerRecord]]:
         return records
 
     return read
+
+
+@pytest.fixture
+def speak(servers: str) -> Callable[..., None]:
+    """Sends chunks of a session at 16 kHz, each with its number; the last one ends it, if `end`.
+
+    Number n is captured at `at_ms` (now) plus n times `step_ms`.
+    """
+
+    def send(
+        config: KafkaConfig,
+        session: str,
+        parts: Mapping[int, np.ndarray],
+        partition: int = 0,
+        end: bool = False,
+        at_ms: int | None = None,
+        step_ms: int = 1,
+    ) -> None:
+        producer = KafkaProducer(bootstrap_servers=servers, acks="all")
+        first_ms = int(time.time() * 1000) if at_ms is None else at_ms
+        for number, part in parts.items():
+            headers = encode_headers(ChunkHeaders("LINEAR16", 16_000, 1, number, end and number == max(parts)))
+            producer.send(
+                config.topics.audio,
+                encode_linear16(part),
+                key=session.encode(),
+                partition=partition,
+                headers=headers,
+                timestamp_ms=first_ms + number * step_ms,
+            )
+        producer.close()
+
+    return send
+
+
+class RunningJob:
+    """The streaming job on Prism, and what it has written so far."""
+
+    def __init__(self, log: Path, check: Callable[[], None], follower: Follower) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._log = log
+        self._check = check
+        self._follower = follower
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float = 240) -> None:
+        """Takes in what the job writes until a condition holds."""
+        if condition():
+            return
+        for value in self._follower.results(timeout_s):
+            self._check()
+            if value is not None:
+                self.results.append(json.loads(value))
+                if condition():
+                    return
+        raise AssertionError(f"not within {timeout_s} s: {self.results}")
+
+    def wait_for_end(self, session: str) -> None:
+        """Waits until a session has ended."""
+        self.wait_until(lambda: bool(self.ends(session)))
+
+    def ends(self, session: str) -> list[str]:
+        """Gives why the sessions of a key have ended."""
+        return [result["reason"] for result in self.of(session) if result["type"] == "session_end"]
+
+    def wait_for_log(self, text: str, timeout_s: float = 240) -> None:
+        """Waits until the job has logged something."""
+        end = time.monotonic() + timeout_s
+        while text not in self._log.read_text(errors="replace"):
+            self._check()
+            assert time.monotonic() < end, f"the job has not said {text!r}"
+
+    def of(self, session: str) -> list[dict[str, Any]]:
+        """Gives the results of a session so far."""
+        return [result for result in self.results if result["session"] == session]
+
+
+@pytest.fixture
+def run_job(servers: str, tmp_path: Path) -> Callable[..., AbstractContextManager[RunningJob]]:
+    """Runs the job between the topics of a configuration, with further settings."""
+
+    @contextmanager
+    def run(config: KafkaConfig, settings: Mapping[str, str]) -> Iterator[RunningJob]:
+        topics = {f"kafka.topics.{name}": topic for name, topic in msgspec.structs.asdict(config.topics).items()}
+        follower = Follower(servers, config.topics.results, from_beginning=True)
+        try:
+            with running_streaming_job(servers, tmp_path, {**topics, **settings}) as job:
+                yield RunningJob(tmp_path / "streaming.log", lambda: check_alive(job, tmp_path), follower)
+        finally:
+            follower.close()
+
+    return run

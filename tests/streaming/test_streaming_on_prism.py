@@ -25,13 +25,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prism]
 CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
 CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")
 DOOR_CODE = Path(__file__).resolve().parents[2] / "samples" / "door_code.wav"
+NO_KEYS = (None, b"", b"\xff")
 SAID = ("type", "utterance", "revision", "text", "words", "start_ms", "end_ms")
 
 
 class Piece(NamedTuple):
     session: str
     event_ms: int
-    payload: bytes
+    payload: bytes | None
     headers: ChunkHeaders
     extra: tuple[tuple[str, bytes], ...] = ()
 
@@ -44,6 +45,7 @@ class Run(NamedTuple):
     enhanced: dict[str, bytes]
     dead_letters: list[dict[str, str]]
     exit_code: int
+    topic: str
 
 
 def field_case(shared: Path, name: str) -> Iterator[Piece]:
@@ -76,18 +78,36 @@ def telephone(shared: Path) -> Iterator[Piece]:
 def asking() -> Iterator[Piece]:
     """A session with settings of its own, one of them out of bounds."""
     samples = decode_file(DOOR_CODE).samples
-    extra = ("silence_after_speech_ms", b"200"), ("tentative_end_ms", b"100"), ("max_utterance_ms", b"999")
+    extra = ("silence_after_speech_ms", b"700"), ("tentative_end_ms", b"200"), ("max_utterance_ms", b"999")
     for sequence, part in enumerate(np.array_split(samples, 20)):
         headers = ChunkHeaders("LINEAR16", 16_000, 1, sequence, sequence == 19)
         yield Piece("asking", 150 * sequence, encode_linear16(part), headers, () if sequence else extra)
+
+
+def odd() -> Iterator[Piece]:
+    """Field cases K02 and K09: between good chunks, records without a value and records that nobody can use."""
+    first, second = np.split(decode_file(DOOR_CODE).samples, 2)
+
+    def piece(sequence: int, payload: bytes | None, *extra: tuple[str, bytes]) -> Piece:
+        headers = ChunkHeaders("LINEAR16", 16_000, 1, sequence, sequence == 6)
+        return Piece("odd", 1_000 * sequence, payload, headers, extra)
+
+    yield piece(0, encode_linear16(first))
+    yield piece(1, None)
+    yield piece(2, b"")
+    yield piece(3, b"OggS", ("encoding", b"OPUS"))
+    yield piece(4, bytes(600_000))
+    yield piece(4, b"{", ("sequence", b"four"))
+    yield piece(5, b"\0\0", ("sample_rate_hertz", b"8000"))
+    yield piece(6, encode_linear16(second))
 
 
 @pytest.fixture(scope="module")
 def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = make_module_config(partitions=3)
     pieces = [piece for name in CASES for piece in field_case(shared, name)]
-    pieces += [*spoilt(shared), *telephone(shared), *asking()]
-    ends = len(CASES) + 1 + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
+    pieces += [*spoilt(shared), *telephone(shared), *asking(), *odd()]
+    ends = len(CASES) + 1 + 1 + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
     log = (tmp_path_factory.mktemp("job") / "log").open("w+")
     job = start_job(config, log)
     try:
@@ -109,7 +129,7 @@ def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_f
         parts = sent.setdefault(piece.session, [])
         if not parts or piece.headers.sequence == 0:
             parts.append(b"")
-        parts[-1] += piece.payload
+        parts[-1] += piece.payload or b""
     enhanced: dict[str, bytes] = {}
     for key, value, _ in read_all(config, config.topics.enhanced):
         enhanced[key or ""] = enhanced.get(key or "", b"") + (value or b"")
@@ -117,13 +137,18 @@ def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_f
         {**{name: text.decode() for name, text in headers if name.startswith("dlt.")}, "key": key or "null"}
         for key, _, headers in read_all(config, config.topics.dead_letters)
     ]
-    return Run(sent, results, enhanced, letters, code)
+    return Run(sent, results, enhanced, letters, code, config.topics.audio)
 
 
 def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
     topics = {f"kafka.topics.{name}": getattr(config.topics, name) for name in config.topics.__struct_fields__}
     settings = {"kafka.bootstrap_servers": config.bootstrap_servers, "kafka.start": "earliest", **topics}
-    settings |= {"session.idle_timeout_ms": "2000", "results.enhanced": "true", "kafka.group_id": "prism-test"}
+    settings |= {
+        "session.max_chunk_bytes": "500000",
+        "session.idle_timeout_ms": "2000",
+        "results.enhanced": "true",
+        "kafka.group_id": "prism-test",
+    }
     command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
     return subprocess.Popen([*command, *(f"--set={k}={v}" for k, v in settings.items())], stdout=log, stderr=log)
 
@@ -131,7 +156,8 @@ def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
 def send(config: KafkaConfig, pieces: list[Piece]) -> None:
     producer = KafkaProducer(bootstrap_servers=config.bootstrap_servers, acks="all")
     topic, base_ms = config.topics.audio, int(time.time() * 1000) - 700_000
-    producer.send(topic, b"no session", key=None, timestamp_ms=base_ms)
+    for key in NO_KEYS:
+        producer.send(topic, b"no session", key=key, timestamp_ms=base_ms)
     for piece in pieces:
         headers = [*encode_headers(piece.headers), *piece.extra]
         key = piece.session.encode()
@@ -146,7 +172,7 @@ def read_all(config: KafkaConfig, topic: str) -> Iterator[tuple[str | None, byte
         end = consumer.end_offsets([partition])[partition]
         while consumer.position(partition) < end:
             for record in consumer.poll(timeout_ms=100).get(partition, []):
-                yield record.key and record.key.decode(), record.value, list(record.headers)
+                yield record.key and record.key.decode("utf-8", "backslashreplace"), record.value, list(record.headers)
 
 
 def said_by(engine: SpeechEngine, audio: Audio) -> list[tuple[Any, ...]]:
@@ -173,9 +199,9 @@ def engine() -> SpeechEngine:
 
 
 def test_every_session_says_what_the_engine_says_about_its_samples(run: Run, engine: SpeechEngine) -> None:
-    assert len(run.sent) == len(CASES) + 4
+    assert len(run.sent) == len(CASES) + 5
     for session, parts in run.sent.items():
-        if session in ("spoilt", "telephone", "asking"):
+        if session in ("spoilt", "telephone", "asking", "odd"):
             continue
         heard = [[tuple(r[name] for name in SAID) for r in part[:-1]] for part in incarnations(run, session)]
         samples = [np.frombuffer(part, "<i2").astype(np.float32) / 32768 for part in parts]
@@ -203,20 +229,44 @@ def test_clean_audio_is_as_long_as_what_was_sent(run: Run) -> None:
     lengths = {session: len(data) for session, data in run.enhanced.items()}
     expected = {session: sum(map(len, parts)) for session, parts in run.sent.items()}
     expected["spoilt"] = (expected["spoilt"] - 8) // 2
+    expected["odd"] = 2 * len(decode_file(DOOR_CODE).samples)
     assert lengths == expected
 
 
-def test_a_spoilt_chunk_and_a_record_without_a_key_are_dead_letters(run: Run, engine: SpeechEngine) -> None:
+def test_spoilt_chunks_and_records_without_a_key_are_dead_letters(run: Run, engine: SpeechEngine) -> None:
     reasons = [(letter["key"], letter["dlt.stage"], letter["dlt.exception"]) for letter in run.dead_letters]
     assert sorted(reasons) == [
+        ("\\xff", "wire", "AudioError"),
         ("asking", "settings", "ConfigError"),
         ("null", "wire", "AudioError"),
+        ("null", "wire", "AudioError"),
+        ("odd", "audio", "AudioError"),
+        ("odd", "audio", "AudioError"),
+        ("odd", "audio", "AudioError"),
+        ("odd", "wire", "AudioError"),
         ("spoilt", "audio", "AudioError"),
     ]
     (results,) = incarnations(run, "spoilt")
     samples = np.frombuffer(run.sent["spoilt"][0], "<f4")
     good = Audio(samples[~np.isnan(samples) & (np.arange(len(samples)) != 16_000)], 16_000)
     assert [tuple(result[name] for name in SAID) for result in results[:-1]] == said_by(engine, good)
+
+
+def test_records_that_nobody_can_use_are_passed_over_and_say_where_they_stood_and_why(
+    run: Run, engine: SpeechEngine
+) -> None:
+    (results,) = incarnations(run, "odd")
+    assert [tuple(r[name] for name in SAID) for r in results[:-1]] == said_by(engine, decode_file(DOOR_CODE))
+    assert (results[-1]["reason"], results[-1]["gaps"]) == ("end_of_stream", [])
+    letters = [letter for letter in run.dead_letters if letter["key"] == "odd"]
+    letters.sort(key=lambda letter: int(letter["dlt.offset"]))
+    assert [letter["dlt.reason"] for letter in letters] == [
+        "encoding must be one of LINEAR16, FLOAT32, MULAW, ALAW, got 'OPUS'",
+        "a chunk must have at most 500000 bytes, got 600000",
+        "header sequence must be a whole number in ASCII digits, got b'four'",
+        "sample_rate_hertz must not change within a session, was 16000, got 8000",
+    ]
+    assert {letter["dlt.topic"] for letter in letters} == {run.topic}
 
 
 def test_other_rates_are_heard_at_their_own(run: Run, engine: SpeechEngine, shared: Path) -> None:
@@ -227,7 +277,7 @@ def test_other_rates_are_heard_at_their_own(run: Run, engine: SpeechEngine, shar
 
 def test_a_session_has_the_settings_that_its_first_record_asks_for(run: Run, engine: SpeechEngine) -> None:
     audio = decode_file(DOOR_CODE)
-    settings = SessionSettings(silence_after_speech_ms=200, tentative_end_ms=100)
+    settings = SessionSettings(silence_after_speech_ms=700, tentative_end_ms=200)
     state, events = engine.step(engine.start(16_000, settings), audio.samples)
     kinds = ("tentative_end", "speech_resumed", "final")
     (results,) = incarnations(run, "asking")

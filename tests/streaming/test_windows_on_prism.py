@@ -1,4 +1,4 @@
-"""What the streaming job keeps by windows of event time, on Prism with a real broker: figures."""
+"""What the streaming job keeps by windows of event time, on Prism with a real broker: figures and an archive."""
 
 import json
 import signal
@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
 
 from model_runtime.decode import decode_file, encode_linear16
+from pipelines.batch import main as run_batch
 from service.tail import Follower
 from service.wire import ChunkHeaders, encode_headers
 from transforms.kafka_config import KafkaConfig
@@ -32,13 +34,15 @@ class Run(NamedTuple):
 
     results: list[dict[str, Any]]
     stats: list[dict[str, Any]]
+    archive: Path
 
 
 @pytest.fixture(scope="module")
 def run(make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = make_module_config(partitions=2)
+    archive = tmp_path_factory.mktemp("archive")
     log = (tmp_path_factory.mktemp("job") / "log").open("w+")
-    job = start_job(config, log)
+    job = start_job(config, archive, log)
     try:
         follower = Follower(config.bootstrap_servers, config.topics.results, from_beginning=True)
         send(config)
@@ -62,13 +66,14 @@ def run(make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest
             break
         stats.append(json.loads(value))
     follower.close()
-    return Run(results, stats)
+    return Run(results, stats, archive)
 
 
-def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
+def start_job(config: KafkaConfig, archive: Path, log: Any) -> subprocess.Popen[bytes]:
     topics = {f"kafka.topics.{name}": getattr(config.topics, name) for name in config.topics.__struct_fields__}
     settings = {"kafka.bootstrap_servers": config.bootstrap_servers, "kafka.start": "earliest", **topics}
     settings |= {"stats.write": "true", "stats.window_ms": str(WINDOW_MS), "results.enhanced": "false"}
+    settings |= {"archive.folder": str(archive), "archive.window_ms": str(WINDOW_MS), "archive.early_firing_s": "1"}
     command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
     return subprocess.Popen([*command, *(f"--set={k}={v}" for k, v in settings.items())], stdout=log, stderr=log)
 
@@ -122,3 +127,42 @@ def test_the_stretches_of_a_finals_way_add_up_to_its_latency(run: Run) -> None:
     finals = [result for result in run.results if result["type"] == "final"]
     assert [sum(final["timing"].values()) for final in finals] == [final["latency_ms"] for final in finals]
     assert all(result["timing"] is None for result in run.results if result["type"] != "final")
+
+
+def tables(run: Run, kind: str) -> list[dict[str, Any]]:
+    """All rows of a kind, in the order of time; each lies in the window that its file is named after."""
+    rows = []
+    for path in sorted((run.archive / kind).glob("*.parquet")):
+        inside = pq.read_table(path).to_pylist()
+        names = {f"{row['ended'].replace(second=0, microsecond=0):%Y%m%dT%H%M%SZ}-60s.parquet" for row in inside}
+        assert names == {path.name}
+        rows += inside
+    return rows
+
+
+def test_the_archive_has_every_final_once_in_the_window_of_its_end(run: Run) -> None:
+    finals = [result for result in run.results if result["type"] == "final"]
+    expected = sorted((final["result_id"], final["text"], final["event_ms"]) for final in finals)
+    rows = [(row["result_id"], row["text"], round(row["ended"].timestamp() * 1000)) for row in tables(run, "finals")]
+    assert sorted(rows) == expected
+
+
+def test_the_archive_has_every_session_with_its_audio_and_its_text(run: Run) -> None:
+    rows = {row["session"]: row for row in tables(run, "sessions")}
+    assert sorted(rows) == sorted(path.stem for path in RECORDINGS)
+    for path in RECORDINGS:
+        row = rows[path.stem]
+        kept = decode_file(run.archive / "sessions" / row["audio"]["path"])
+        np.testing.assert_array_equal(kept.samples, decode_file(path).samples)
+        said = [r["text"] for r in run.results if (r["session"], r["type"]) == (path.stem, "final")]
+        assert (row["text"], row["utterances"]) == (" ".join(text for text in said if text), len(said))
+
+
+def test_the_batch_job_reads_the_archive_and_says_the_same(run: Run, tmp_path: Path) -> None:
+    settings = {"input": str(run.archive), "output": str(tmp_path / "out"), "recipe": "streaming"}
+    assert run_batch([f"--set={name}={value}" for name, value in settings.items()]) == 0
+    lines = (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["error"] for row in rows] == [""] * len(RECORDINGS)
+    assert [row["pred_text"] for row in rows] == [row["text"] for row in rows]
+    assert any(row["text"] for row in rows)

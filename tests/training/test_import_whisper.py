@@ -114,7 +114,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> ModelCard:
     tokenizer = folder / "given.json"
     tokenizer.write_text(json.dumps({"added_tokens": added}), encoding="utf-8")
     source = WhisperSource(ARRAYS, tokenizer, (3, 5), (7,), ALIGNMENT, {"model.bin": "0" * 64})
-    import_whisper(source, folder / "whisper-small", ["float32", "float16", "dynamic"], "a test")
+    import_whisper(source, folder / "whisper-small", ["float32", "float16", "dynamic"], "a test", prompt=True)
     return load_card(str(folder / "whisper-small"))
 
 
@@ -132,7 +132,7 @@ def test_the_card_says_what_the_weights_say(card: ModelCard) -> None:
     assert sorted(card.variants) == ["dynamic", "float16", "float32"]
     assert card.sha256["source/model.bin"] == "0" * 64
     assert sorted(name for name in card.sha256 if not name.startswith("source/")) == sorted(
-        f"{role}_{variant}.tflite" for role in ("encoder", "cross", "decoder") for variant in card.variants
+        f"{role}_{variant}.tflite" for role in ("encoder", "cross", "decoder", "prompt") for variant in card.variants
     )
 
 
@@ -149,6 +149,24 @@ def test_encoder_and_cached_decoder_compute_whispers_equations(card: ModelCard, 
     logits, attention = decoded(encoded(log_mel(clip, FRAMES * 320, MEL)), tokens)
     np.testing.assert_allclose(np.concatenate([step[0] for step in steps]), logits, atol=tolerance)
     np.testing.assert_allclose(np.concatenate([step[1] for step in steps]), attention, atol=tolerance / 4)
+
+
+@pytest.mark.parametrize(("variant", "tolerance"), [("float32", 1e-4), ("float16", 2e-2), ("dynamic", 0.25)])
+@pytest.mark.parametrize("length", [1, 7, 65])
+def test_a_prompt_in_one_go_leads_to_what_whispers_equations_say(
+    card: ModelCard, variant: str, tolerance: float, length: int
+) -> None:
+    rng = np.random.default_rng(8)
+    clips = [rng.standard_normal(FRAMES * 320).astype(np.float32) * 0.1 for _ in range(2)]
+    whisper = model(card, variant)
+    tokens = rng.integers(0, TOKENS, length + 3)
+    decoding = whisper.decode([whisper.hear(clip, FRAMES * 320) for clip in clips])
+    decoding.take(tokens[:length].astype(np.int32))
+    steps = [decoding.step(np.array([token, token], np.int32)) for token in tokens[length:]]
+    for row, clip in enumerate(clips):
+        logits, attention = decoded(encoded(log_mel(clip, FRAMES * 320, MEL)), tokens.tolist())
+        np.testing.assert_allclose([step[0][row] for step in steps], logits[length:], atol=tolerance)
+        np.testing.assert_allclose([step[1][row] for step in steps], attention[length:], atol=tolerance / 4)
 
 
 @pytest.mark.parametrize("variant", ["float32", "dynamic"])

@@ -2,18 +2,26 @@
 
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
 from model_runtime.decode import encode_linear16
+from model_runtime.devices import RouteConfig
 from model_runtime.errors import AudioError, ConfigError, StateError
 from model_runtime.recipe import EndpointConfig
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial
 from model_runtime.session_settings import SessionSettings
+from transforms.clip_inference import InferenceConfig
 from transforms.dead_letter import Header
+from transforms.part_file import FOLDER
+from transforms.reading_config import ReadingConfig
 from transforms.stream_records import Chunk
+from transforms.subtitles import SubtitlesConfig
+from transforms.work_order import WorkOrder
+from transforms.write_audio import EnhancedConfig
 
 NONE = SessionSettings()
 
@@ -22,6 +30,12 @@ class StandInState(msgspec.Struct, frozen=True, array_like=True):
     sample_rate_hz: int
     samples: int = 0
     checksum: int = 0
+    # How many samples had come when the denoise stage was switched off or on.
+    switches: tuple[int, ...] = ()
+
+    def with_denoise(self, on: bool) -> "StandInState":
+        return msgspec.structs.replace(self, switches=(*self.switches, self.samples))
+
     settings: SessionSettings = SessionSettings()
 
 
@@ -48,7 +62,7 @@ class StandInEngine:
         for count in range(before // 1600 + 1, after // 1600 + 1):
             events.append(Partial(0, count - 1, f"{count}", 0, count * 1600))
         checksum = zlib.crc32(samples.astype("<f4").tobytes(), state.checksum)
-        return StandInState(state.sample_rate_hz, after, checksum, state.settings), events
+        return msgspec.structs.replace(state, samples=after, checksum=checksum), events
 
     def finish(self, state: StandInState) -> tuple[StandInState, list[Event]]:
         text = f"{state.samples} {state.checksum:08x}"
@@ -99,7 +113,7 @@ def make_chunk() -> Callable[..., Chunk]:
             event_ms=event_ms,
             stream_ms=event_ms,
             topic="audio",
-            partition=3,
+            partition=0,
             offset=500 + number,
             headers=[Header("sequence", b"%d" % number)],
         )
@@ -112,3 +126,23 @@ def make_chunk() -> Callable[..., Chunk]:
 def final_of() -> Callable[[np.ndarray], str]:
     """Gives the text of the stand-in's final for these samples."""
     return lambda samples: f"{len(samples)} {zlib.crc32(samples.astype('<f4').tobytes()):08x}"
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> WorkOrder:
+    """Work for the accurate answer, in the folder of the test."""
+    (tmp_path / FOLDER).mkdir()
+    return WorkOrder(
+        output=str(tmp_path),
+        recipe="batch",
+        route=RouteConfig(),
+        reading=ReadingConfig(),
+        inference=InferenceConfig(),
+        answer="accurate",
+        enhanced=EnhancedConfig(),
+        subtitles=SubtitlesConfig(("srt",)),
+        fingerprint="f",
+        journal=str(tmp_path / "journal"),
+        force=False,
+        max_errors=1000,
+    )

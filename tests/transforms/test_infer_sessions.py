@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -25,6 +26,9 @@ from transforms.stream_records import Chunk
 
 SESSION = SessionConfig(idle_timeout_ms=5_000, tombstone_ms=60_000)
 OUTPUT = OutputConfig(partials=False, enhanced=True)
+
+# This runner takes some ms for each; in test_session_memory.py there are as many as the field case has.
+KEYS = 300
 
 Said = list[tuple[str, str]]
 
@@ -126,6 +130,54 @@ def test_a_key_is_remembered_for_the_time_of_its_tombstone_and_then_forgotten(
             ("s/777/-1/end", "idle"),
         ]
         check(chunks, said, pieces=2, ends=2, refused=[501])
+
+
+def test_a_gap_is_given_up_and_the_longest_session_ended_at_their_times_by_timers_alone(
+    make_chunk: Callable[..., Chunk], noise: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    session = SessionConfig(idle_timeout_ms=60_000, tombstone_ms=60_000, reorder_ms=1_000, max_session_ms=20_000)
+    part = noise[:1600]
+    pipeline = streaming_pipeline()
+    events = pipeline | stream([make_chunk(0, part), make_chunk(2, part)], until_ms=1_200_000)
+    chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
+    said = chunks | InferSessions("streaming", RouteConfig(), session, OutputConfig(enhanced=False))
+    timed = said[RESULTS] | beam.Map(
+        lambda result, time=beam.DoFn.TimestampParam: (time.micros // 1000, result.text or result.reason)
+    )
+    heard = np.concatenate([part, np.zeros(1600, np.float32), part])
+    ended = [(1_020_000, final_of(heard)), (1_020_000, "length")]
+    assert_that(timed, equal_to([(1_000_000, "1"), (1_001_200, "2"), (1_001_200, "3"), *ended]))
+    assert memory_of(pipeline) == Memory(1, 0, 0)
+
+
+class Memory(NamedTuple):
+    """What the runner keeps of the sessions' keys when a pipeline is over."""
+
+    keys: int
+    values: int
+    timers: int
+
+
+def memory_of(pipeline: beam.Pipeline) -> Memory:
+    result = pipeline.run()
+    result.wait_until_finish()
+    steps = result._evaluation_context._transform_keyed_states.items()
+    states = [state for step, keys in steps if "InferSessions" in step.full_label for state in keys.values()]
+    values = [value for state in states for tags in state.state.values() for value in tags.values() if value]
+    return Memory(len(states), len(values), sum(len(timers) for state in states for timers in state.timers.values()))
+
+
+def test_field_case_s08_of_many_keys_with_one_chunk_and_no_end_neither_state_nor_timer_is_left(
+    make_chunk: Callable[..., Chunk], noise: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    keys = [f"k{number}" for number in range(KEYS)]
+    pipeline = streaming_pipeline()
+    events = pipeline | stream([make_chunk(0, noise[:1600], session=key) for key in keys], until_ms=1_100_000)
+    chunks = events | beam.Map(lambda pair: pair).with_output_types(tuple[str, list[Chunk]])
+    text = final_of(noise[:1600])
+    said = [row for key in keys for row in ((f"{key}/500/0/1", text), (f"{key}/500/-1/end", "idle"))]
+    check(chunks, said, pieces=KEYS, ends=KEYS, refused=[])
+    assert memory_of(pipeline) == Memory(KEYS, 0, 0)
 
 
 def test_the_transform_can_be_built_and_pickled_without_models() -> None:

@@ -31,6 +31,11 @@ def test_headers_describe_a_chunk() -> None:
     assert (chunk.event_ms, chunk.stream_ms, chunk.headers) == (1_000, 2_000, headers)
 
 
+def test_what_is_known_of_the_partition_goes_with_the_chunk() -> None:
+    chunk = decode_record(record(b"s", b"xy", [])._replace(lost_before=7), DEFAULTS)
+    assert chunk.lost_before == 7
+
+
 def test_missing_null_and_empty_headers_take_the_defaults() -> None:
     chunk = decode_record(record(b"s", None, [Header("encoding", None), Header("channels", b"")]), DEFAULTS)
     assert chunk[:7] == ("s", NO_SEQUENCE, "MULAW", 8_000, 2, False, None)

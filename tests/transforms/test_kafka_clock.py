@@ -2,7 +2,7 @@
 
 import pytest
 
-from transforms.kafka_clock import FIRST_EVENT_MS, EventTime, PartitionClock, event_time
+from transforms.kafka_clock import FIRST_EVENT_MS, EventTime, JointWatermark, PartitionClock, event_time
 
 NOW = 1_790_000_000_000
 
@@ -43,7 +43,7 @@ def test_an_unusable_timestamp_is_replaced_by_the_time_of_reading(timestamp: int
 @pytest.fixture
 def clock() -> PartitionClock:
     clock = PartitionClock(allowed_disorder_ms=2_000, idle_partition_ms=1_000)
-    clock.begin_round(None)
+    clock.begin_round(0)
     return clock
 
 
@@ -53,7 +53,8 @@ def test_stream_time_never_falls_and_never_lies_before_the_event(clock: Partitio
 
 def test_records_of_two_rounds_never_share_a_time(clock: PartitionClock) -> None:
     clock.stamp(10_000)
-    clock.begin_round(clock.end_round(NOW, got_records=True, caught_up=True))
+    clock.end_round(NOW, got_records=True, caught_up=True)
+    clock.begin_round(clock.time_ms)
     assert clock.stamp(10_000) == 10_001
 
 
@@ -83,11 +84,28 @@ def test_a_partition_that_is_behind_holds_the_watermark(clock: PartitionClock) -
 def test_a_sender_with_a_slow_clock_is_not_behind_the_watermark(clock: PartitionClock) -> None:
     for now in (NOW, NOW + 1_000):
         watermark = clock.end_round(now, got_records=False, caught_up=True)
-    clock.begin_round(watermark)
+    clock.begin_round(clock.time_ms)
     assert clock.stamp(NOW - 600_000) > watermark
 
 
-def test_time_goes_on_in_another_process_where_the_watermark_stood() -> None:
+def test_time_goes_on_in_another_process_where_it_stood() -> None:
     clock = PartitionClock(allowed_disorder_ms=2_000, idle_partition_ms=1_000)
     clock.begin_round(50_000)
-    assert clock.stamp(1) == 52_000
+    assert clock.stamp(1) == 50_001
+
+
+def test_the_slowest_partition_holds_the_watermark_of_all_until_it_is_read_elsewhere() -> None:
+    joint = JointWatermark(forget_after_s=60)
+    assert joint.report("a", 500, now_s=0) == 500
+    assert joint.report("b", 300, now_s=1) == 300
+    assert joint.report("a", 900, now_s=2) == 300
+    assert joint.report("b", 950, now_s=3) == 900
+    assert joint.report("b", 2_000, now_s=62) == 900
+    assert joint.report("b", 2_100, now_s=63) == 2_100
+
+
+def test_a_partition_that_ends_holds_nothing() -> None:
+    joint = JointWatermark(forget_after_s=60)
+    joint.report("a", 500, now_s=0)
+    joint.leave("a")
+    assert joint.report("b", 900, now_s=1) == 900

@@ -36,6 +36,8 @@ def test_a_result_is_one_json_object_with_its_latency(monkeypatch: pytest.Monkey
         "reason": "",
         "latency_ms": 150,
         "stability": None,
+        "event_ms": None,
+        "shed": [],
         "timing": None,
     }
 

@@ -9,18 +9,14 @@ import msgspec
 import pytest
 
 from model_runtime import Word
-from model_runtime.devices import RouteConfig
 from transforms import batch_work
 from transforms.batch_work import BatchWork
-from transforms.clip_inference import InferenceConfig
 from transforms.clip_workers import Effort
 from transforms.cut_rows import audio_path
-from transforms.part_file import FOLDER, read_header, read_part
+from transforms.part_file import read_header, read_part
 from transforms.part_work import commit_part
-from transforms.reading_config import ReadingConfig
 from transforms.records import ClipResult, ClipRow, KeyedRow, PartRows, Piece, place_of
 from transforms.run_journal import RunJournal
-from transforms.subtitles import SubtitlesConfig
 from transforms.work_order import WorkOrder
 from transforms.write_audio import EnhancedConfig
 
@@ -35,25 +31,6 @@ class _Saying:
             if row.name == "bad":
                 said = "", [], [], None, "m", "cpu", "no audio", "AudioError"
             yield ClipResult(*names, *said, 8000, piece=row.piece)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def order(tmp_path: Path) -> WorkOrder:
-    (tmp_path / FOLDER).mkdir()
-    return WorkOrder(
-        output=str(tmp_path),
-        recipe="any",
-        route=RouteConfig(),
-        reading=ReadingConfig(),
-        inference=InferenceConfig(),
-        answer="accurate",
-        enhanced=EnhancedConfig(),
-        subtitles=SubtitlesConfig(("srt",)),
-        fingerprint="f",
-        journal=str(tmp_path / "journal"),
-        force=False,
-        max_errors=1000,
-    )
 
 
 def _key(number: int) -> str:

@@ -116,6 +116,61 @@ def test_without_sequence_numbers_the_offset_is_the_order(
     assert (counts["chunks_duplicate"], counts["sessions_opened"], counts["chunks"]) == (1, 2, 5)
 
 
+def test_field_case_k05_without_sequence_numbers_a_session_does_not_go_on_behind_lost_records(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    before = [make_chunk(i, part, sequence=NO_SEQUENCE) for i in range(2)]
+    behind = [make_chunk(i, part, sequence=NO_SEQUENCE, lost_before=502) for i in range(2, 4)]
+    behind[-1] = behind[-1]._replace(end_of_stream=True)
+    said, counts = play(logic, [*before, *behind])
+    twice = final_of(np.tile(part, 2))
+    assert said == [
+        ("s/500/0/2", twice),
+        ("s/500/-1/end", "lost"),
+        ("s/502/0/2", twice),
+        ("s/502/-1/end", "end_of_stream"),
+    ]
+    assert (counts["sessions_opened"], counts["sessions_ended"], counts["chunks_late"]) == (2, 2, 0)
+
+
+def test_lost_records_that_numbers_account_for_end_no_session(
+    stand_in: object, make_chunk: Callable[..., Chunk], part: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    logic = SessionLogic(stand_in, SessionConfig(reorder_chunks=0), OutputConfig(partials=False))
+    chunks = [make_chunk(0, part), make_chunk(1, part, lost_before=501), make_chunk(3, part, lost_before=503)]
+    said, counts = play(logic, [*chunks, make_chunk(4, part, end_of_stream=True, lost_before=503)])
+    filled = np.concatenate([part, part, np.zeros(1600, np.float32), part, part])
+    assert said == [("s/500/0/5", final_of(filled)), ("s/500/-1/end", "end_of_stream")]
+    assert counts["chunks_missing"] == 1
+
+
+def test_records_that_were_lost_before_a_session_began_are_not_its_own(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
+) -> None:
+    chunks = [make_chunk(i, part, sequence=NO_SEQUENCE, lost_before=400, end_of_stream=i == 2) for i in range(3)]
+    assert [reason for _, reason in play(logic, chunks)[0]][1:] == ["end_of_stream"]
+
+
+def test_a_session_without_numbers_goes_on_where_its_key_lies_after_partitions_were_added(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray, final_of: Callable[[np.ndarray], str]
+) -> None:
+    before = [make_chunk(i, part, sequence=NO_SEQUENCE) for i in range(2)]
+    moved = make_chunk(2, part, sequence=NO_SEQUENCE, partition=7, offset=0, lost_before=0)
+    ended = make_chunk(3, part, sequence=NO_SEQUENCE, partition=7, offset=1, end_of_stream=True)
+    said, counts = play(logic, [*before, moved, moved, ended])
+    assert said == [("s/500/0/4", final_of(np.tile(part, 4))), ("s/500/-1/end", "end_of_stream")]
+    assert counts["chunks_duplicate"] == 1
+
+
+def test_a_key_that_lies_elsewhere_gives_its_next_session_another_number(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
+) -> None:
+    first = make_chunk(0, part, end_of_stream=True)
+    moved = make_chunk(0, part, partition=2, offset=first.offset, event_ms=1_600_000, end_of_stream=True)
+    said, _ = play(logic, [first, moved])
+    assert [id_ for id_, _ in said if id_.endswith("end")] == ["s/500/-1/end", f"s/{2 * 2**42 + 500}/-1/end"]
+
+
 def test_a_numbered_session_may_follow_one_without_numbers(
     logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
 ) -> None:

@@ -64,7 +64,9 @@ def main() -> None:
         path.write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
         # Timestamps are the tokens above the special ones; there are two.
         source = WhisperSource(weights(len(vocab) + len(SPECIAL) + 2), path, (), (), ((0, 0),), {})
-        import_whisper(source, Path(__file__).parent, ["float16"], "tests/model_runtime/whisper_toy/make.py")
+        import_whisper(
+            source, Path(__file__).parent, ["float16"], "tests/model_runtime/whisper_toy/make.py", prompt=True
+        )
 
 
 if __name__ == "__main__":
