@@ -36,4 +36,5 @@ from one time to the next, so less than that is only seen by itself, in a loop o
 | rounds of 2,000 records and not 500 | nothing |
 | less garbage collection in Prism (GOGC=400) | nothing |
 | all state writes of a bundle sent before any is waited for | nothing, neither CPU nor latency |
+| live, rounds of 20 ms and not 80 | one session p50 87 ms, was 204; 20 no sooner, at 2.0 ms of CPU per chunk, was 1.3 |
 """
