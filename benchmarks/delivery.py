@@ -8,6 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 from model_runtime import Audio, SpeechEngine
 from model_runtime.records import Final
 from transforms.result import Heard, event_to_result
+from transforms.session_book import incarnation_at
 
 Said: TypeAlias = tuple[Any, ...]
 """What a final says: text, words, start and end."""
@@ -28,7 +29,7 @@ class Delivery(NamedTuple):
 
 
 def expected_finals(engine: SpeechEngine, session: str, incarnation: int, audio: Audio) -> dict[str, Said]:
-    """Gives the finals, by their id, of a session that has said nothing but this; its first record had that offset."""
+    """Gives the finals, by their id, of a session that has said nothing but this."""
     (events,) = engine.run([audio])
     heard = Heard(session, incarnation, audio.sample_rate_hz, 0)
     finals = [event_to_result(event, heard, engine.made_by()) for event in events if isinstance(event, Final)]
@@ -64,9 +65,9 @@ def compare(expected: Mapping[str, Said], results: Iterable[Mapping[str, Any]]) 
     )
 
 
-def chunk_offsets(servers: str, topic: str) -> dict[str, list[int]]:
-    """Gives the offsets of each session's records in a topic."""
-    offsets: dict[str, list[int]] = {}
+def chunk_places(servers: str, topic: str) -> dict[str, list[int]]:
+    """Gives, for each record of each session in a topic, the incarnation of a session that begins with it."""
+    places: dict[str, list[int]] = {}
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
         consumer.assign(partitions)
@@ -74,5 +75,6 @@ def chunk_offsets(servers: str, topic: str) -> dict[str, list[int]]:
         while any(consumer.position(partition) < ends[partition] for partition in partitions):
             for records in consumer.poll(timeout_ms=100).values():
                 for record in records:
-                    offsets.setdefault(record.key.decode(), []).append(record.offset)
-    return offsets
+                    place = incarnation_at(record.partition, record.offset)
+                    places.setdefault(record.key.decode(), []).append(place)
+    return places

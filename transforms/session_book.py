@@ -125,7 +125,7 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(
-        incarnation=max(0, chunk.partition) * _PARTITION + (chunk.offset if chunk.offset >= 0 else chunk.event_ms),
+        incarnation=incarnation_at(chunk.partition, chunk.offset if chunk.offset >= 0 else chunk.event_ms),
         encoding=chunk.encoding,
         sample_rate_hz=chunk.sample_rate_hz,
         channels=chunk.channels,
@@ -136,6 +136,11 @@ def new_book(chunk: Chunk, order: Order) -> SessionBook:
         deadline_ms=chunk.stream_ms,
         order=order,
     )
+
+
+def incarnation_at(partition: int, place: int) -> int:
+    """Gives the number of the session that begins at this place of a partition: an offset, or else a time."""
+    return max(0, partition) * _PARTITION + place
 
 
 def encode_book(book: SessionBook) -> bytes:
