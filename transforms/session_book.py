@@ -122,6 +122,11 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         return end_ms if gap_ms is None else min(gap_ms, end_ms)
 
 
+def incarnation_at(partition: int, offset: int) -> int:
+    """Gives the number of a session whose first record stands there."""
+    return max(0, partition) * _PARTITION + offset
+
+
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(
@@ -136,11 +141,6 @@ def new_book(chunk: Chunk, order: Order) -> SessionBook:
         deadline_ms=chunk.stream_ms,
         order=order,
     )
-
-
-def incarnation_at(partition: int, place: int) -> int:
-    """Gives the number of the session that begins at this place of a partition: an offset, or else a time."""
-    return max(0, partition) * _PARTITION + place
 
 
 def encode_book(book: SessionBook) -> bytes:
