@@ -124,8 +124,14 @@ ready() {
   answers "$PORT" && answers $((PORT + 6)) && [[ "${count:-0}" -ge 2 ]]
 }
 
+# Ends what this `start` has begun; a cluster that ran before is left as it is.
+give_up() {
+  if [[ -n "$fresh" ]]; then stop; fi
+  fail "the cluster did not start: $*"
+}
+
 start() {
-  local part pid port fresh=1
+  local part port fresh=1
   for part in $PARTS; do
     if running_pid "$part" >/dev/null; then fresh=""; fi
   done
@@ -155,12 +161,10 @@ start() {
   local deadline=$((SECONDS + START_SECONDS))
   until ready; do
     for part in $PARTS; do
-      running_pid "$part" >/dev/null || fail "the $part ended while starting: $(tail -n 5 "$DATA/$part.log")"
+      # By its number alone: a process that is just being made does not have its own environment yet.
+      kill -0 "$(cat "$DATA/$part.pid")" 2>/dev/null || give_up "the $part ended: $(tail -n 5 "$DATA/$part.log")"
     done
-    if ((SECONDS >= deadline)); then
-      stop
-      fail "the cluster did not answer within $START_SECONDS s; its output is in $DATA/*.log"
-    fi
+    ((SECONDS < deadline)) || give_up "it did not answer within $START_SECONDS s; its output is in $DATA/*.log"
     sleep 0.2
   done
   say "running: job server 127.0.0.1:$PORT, dashboard http://127.0.0.1:$((PORT + 3)), workers 127.0.0.1:$((PORT + 6)), data in $DATA"
