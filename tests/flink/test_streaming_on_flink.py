@@ -94,30 +94,42 @@ def test_other_models_take_over_at_a_savepoint(job: LiveJob) -> None:
     next(sending)
     job.send(f"--savepoint_path={savepoint}", "--set=route.variants=[int8, float32]")
     sessions = job.recordings("upgrade")
-    results = job.hear("upgrade", lambda results: len(over(results)) == len(sessions))
+    results = job.hear("upgrade", lambda results: over(results) == sessions.keys())
     engine = SpeechEngine.load("streaming", RouteConfig(variants=("int8", "float32")))
-    places, cut_short = job.places(), set()
+    places, cut_short = job.places(), []
     for session, audio in sessions.items():
-        old, *new = incarnations(results, session)
-        finals = {row["result_id"]: said(row) for row in old if row["type"] == "final" and not row["reason"]}
-        expected = expected_finals(job.engine, session, places[session][0], audio)
-        assert finals.items() <= expected.items()
-        for last in (row for row in old if row["type"] == "final" and row["reason"]):
-            cut_short.add(session)
-            partial = [row for row in old if row["type"] == "partial" and row["utterance"] == last["utterance"]][-1]
-            assert (last["reason"], last["words"], last["model"]) == ("state", [], job.engine.made_by().model)
-            assert [last[name] for name in SPAN] == [partial[name] for name in SPAN]
-        assert old[-1]["reason"] == ("state" if new else "end_of_stream")
-        if new:
-            (rows,) = new
-            first = int(rows[0]["result_id"].split("/")[-3])
-            chunk_samples = round(audio.sample_rate_hz * CHUNK_MS / 1000)
-            rest = audio.samples[places[session].index(first) * chunk_samples :]
-            expected = expected_finals(engine, session, first, Audio(rest, audio.sample_rate_hz))
-            assert compare(expected, rows).is_exact()
-            assert (rows[-1]["reason"], rows[-1]["model"]) == ("end_of_stream", engine.made_by().model)
+        before, *after = incarnations(results, session)
+        assert before[-1]["reason"] == ("state" if after else "end_of_stream")
+        cut_short += [session] * said_before(job.engine, audio, before)
+        for rows in after:
+            said_after(engine, audio, places[session], rows)
     assert spoken in cut_short
     assert job.flink.restores(job.id) == 1
+
+
+def said_before(engine: SpeechEngine, audio: Audio, rows: list[dict[str, Any]]) -> bool:
+    """Checks what the first models have said; says whether an utterance of theirs was cut short."""
+    expected = expected_finals(engine, rows[0]["session"], incarnation(rows), audio)
+    finals = [row for row in rows if row["type"] == "final"]
+    assert {row["result_id"]: said(row) for row in finals if not row["reason"]}.items() <= expected.items()
+    last = [row for row in finals if row["reason"]]
+    for row in last:
+        partial = [other for other in rows if (other["type"], other["utterance"]) == ("partial", row["utterance"])][-1]
+        assert (row["reason"], row["words"], row["model"]) == ("state", [], engine.made_by().model)
+        assert [row[name] for name in SPAN] == [partial[name] for name in SPAN]
+    return bool(last)
+
+
+def said_after(engine: SpeechEngine, audio: Audio, places: list[int], rows: list[dict[str, Any]]) -> None:
+    """Checks what the second models have said of the chunks from the one that began their session."""
+    first = places.index(incarnation(rows)) * round(audio.sample_rate_hz * CHUNK_MS / 1000)
+    rest = Audio(audio.samples[first:], audio.sample_rate_hz)
+    assert compare(expected_finals(engine, rows[0]["session"], incarnation(rows), rest), rows).is_exact()
+    assert (rows[-1]["reason"], rows[-1]["model"]) == ("end_of_stream", engine.made_by().model)
+
+
+def incarnation(rows: list[dict[str, Any]]) -> int:
+    return int(rows[0]["result_id"].split("/")[-3])
 
 
 def over(results: list[dict[str, Any]]) -> set[str]:
@@ -129,5 +141,5 @@ def incarnations(results: list[dict[str, Any]], session: str) -> list[list[dict[
     parts: dict[int, dict[str, dict[str, Any]]] = {}
     for row in results:
         if row["session"] == session:
-            parts.setdefault(int(row["result_id"].split("/")[-3]), {})[row["result_id"]] = row
+            parts.setdefault(incarnation([row]), {})[row["result_id"]] = row
     return [list(parts[first].values()) for first in sorted(parts)]
