@@ -33,9 +33,10 @@ benchmark: setup
 	deploy/kafka.sh fetch
 	deploy/prism.sh
 	$(PYTHON_ENV) -m benchmarks.speed
+	$(PYTHON_ENV) -m benchmarks.batch
 
 setup:
 	deploy/setup.sh
 
 clean:
-	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers build dist *.egg-info
+	rm -rf .venv .venv-tflite-runtime .venv-training .venv-peers .venv-faster-whisper build dist *.egg-info

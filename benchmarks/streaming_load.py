@@ -43,11 +43,11 @@ def measure_streaming_job(clips: Sequence[Audio]) -> list[tuple[str, float, str]
                 play([Recording("warm-up", Audio(np.zeros(0, np.float32), 16_000))], servers, topics.audio, speed=0)
                 _follow(follower, 1, 180)
                 meter = _EngineMeter(recordings[0].audio)
-                before = _cpu_s(job.pid)
+                before = cpu_s(job.pid)
                 player = threading.Thread(target=play, args=(recordings, servers, topics.audio), daemon=True)
                 player.start()
                 latencies = _follow(follower, SESSIONS, SECONDS + 120)
-                python_s, prism_s = (end - start for end, start in zip(_cpu_s(job.pid), before, strict=True))
+                python_s, prism_s = (end - start for end, start in zip(cpu_s(job.pid), before, strict=True))
                 engine_ms = meter.stop()
                 player.join()
                 follower.close()
@@ -110,7 +110,7 @@ class _EngineMeter:
             second += 1
 
 
-def _cpu_s(pid: int) -> tuple[float, float]:
+def cpu_s(pid: int) -> tuple[float, float]:
     """Gives the CPU seconds of the job's Python process and of its children (Prism)."""
     python, *others = tree(pid)
     return process_cpu_s(python), sum(map(process_cpu_s, others))

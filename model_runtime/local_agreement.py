@@ -21,6 +21,11 @@ def agreed(before: str, now: str) -> str:
     return "".join(units[: sum(1 for _ in same)]).strip()
 
 
+def stability(before: str, now: str) -> float:
+    """Gives the share of a text, 0..1 of its characters, that it and the text before it agree on."""
+    return round(len(agreed(before, now)) / len(now), 4) if now else 0.0
+
+
 def newly_passed(interval_samples: int, before: int, now: int) -> Sequence[int]:
     """Gives the multiples of the interval in (before, now] by their number 1, 2, ..; none where the interval is 0."""
     return range(before // interval_samples + 1, now // interval_samples + 1) if interval_samples else ()

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from model_runtime.calls import Call, States, Steps
 from model_runtime.ctc import START, DecoderState, GreedyDecoder, PrefixBeamDecoder, Token, Tokens
 from model_runtime.encoder import StreamingEncoderKernel
+from model_runtime.local_agreement import stability
 from model_runtime.records import Event, Final, Partial, TentativeEnd, Utterance, Word
 from model_runtime.transducer import TransducerState
-from model_runtime.words import WordTimes, agreement
+from model_runtime.words import WordTimes
 
 Decoder = GreedyDecoder | PrefixBeamDecoder
 
@@ -126,8 +127,8 @@ class StreamingRecognizer:
                 new_text = self._times.text(self._search.so_far(decoder))
                 if new_text != text:
                     end = state.start + consumed + block
-                    stability = agreement(new_text, text)
-                    events.append(Partial(state.utterance, revision, new_text, state.start, end, stability))
+                    stands = stability(text, new_text)
+                    events.append(Partial(state.utterance, revision, new_text, state.start, end, stands))
                     text = new_text
                     revision += 1
             consumed += block

@@ -63,8 +63,8 @@ class SpeechResumed(NamedTuple):
 class Partial(NamedTuple):
     """What has been recognised so far of an utterance; `revision` rises within it, from 0 on.
 
-    stability: share of the text's words, 0..1, that the look before had too, in the same places from the first word on
-    (`agreement`); None where the recogniser does not say.
+    stability: share of the text, 0..1 of its characters from the first on, that the text one look before agrees on
+    (local_agreement.stability); None where the recogniser does not say.
     """
 
     utterance: int

@@ -2,24 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from itertools import takewhile
 
 from model_runtime.ctc import Token, Tokens
 from model_runtime.lexicon import WORD_START
 from model_runtime.records import Word
-
-
-def agreement(text: str, before: str) -> float:
-    """Gives the share of a text's words, 0..1, with which the text of the look before began as well.
-
-    What two looks in succession agree on hardly ever changes later: local agreement, after Liu et al., 2020,
-    "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial Hypothesis Selection"
-    (https://arxiv.org/abs/2005.11185).
-    """
-    words = text.split()
-    pairs = zip(words, before.split(), strict=False)
-    agreed = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return round(agreed / len(words), 4) if words else 0.0
 
 
 class WordTimes:

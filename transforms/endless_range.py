@@ -1,5 +1,7 @@
 """Ranges of offsets without an end, and the tracker that lets a splittable DoFn go through them in rounds."""
 
+from copy import copy
+
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
 
 NO_END = 2**62
@@ -38,6 +40,10 @@ class EndlessRange(OffsetRange):
 
 class EndlessRangeTracker(OffsetRestrictionTracker):
     """Never splits ahead of what has been claimed: half of an endless range begins at an offset that never comes."""
+
+    def __init__(self, offsets: EndlessRange) -> None:
+        # A copy: what becomes known of the partition meanwhile is not known at the checkpoint that this began with.
+        super().__init__(copy(offsets))
 
     def try_split(self, fraction_of_remainder: float) -> tuple[EndlessRange, EndlessRange] | None:
         """Gives what has been claimed and the rest; None for any other place."""

@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 class Heard(NamedTuple):
     """What a result says about the session it belongs to, besides the event itself.
 
-    incarnation: tells sessions apart that use the same key one after the other (the offset of the first record; 0 for
+    incarnation: tells sessions apart that use the same key one after the other (the place of the first record; 0 for
     a clip); sample_rate_hz: of the session's input, the unit of the events' positions; audio_ms: audio taken in so
     far; gaps: the newest 32; duplicates: chunks that came twice; captured_ms: the capture time of the last
     sample taken in (Unix ms), from which the latency is measured at output; None where there is no such clock; timing:

@@ -15,6 +15,8 @@ from transforms.timing import Moments, begin_timing
 
 _VERSION = 3
 _MOST_GAPS = 32
+# More than any offset: a key that has moved to another partition must not meet a number that it had before.
+_PARTITION = 2**42
 
 NO_TIMER = 0
 """The timer of a session that has none."""
@@ -23,7 +25,7 @@ NO_TIMER = 0
 class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
     """One session's memory; as a tombstone (`ended` says why) it holds no engine state.
 
-    incarnation: tells sessions of one key apart, the offset of the first record; encoding: of the newest chunk;
+    incarnation: tells sessions of one key apart, the place of the first record; encoding: of the newest chunk;
     samples: taken in so far; chunk_samples: of the newest chunk; first_event_ms, last_event_ms: capture time of the
     first and of the newest chunk; captured_ms: that of the last sample; moments: the clock when that came by;
     anchors: capture times of samples; clocked: they are the sender's, not times of reading; opened_ms: the stream time
@@ -120,10 +122,15 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         return end_ms if gap_ms is None else min(gap_ms, end_ms)
 
 
+def incarnation_at(partition: int, offset: int) -> int:
+    """Gives the number of a session whose first record stands there."""
+    return max(0, partition) * _PARTITION + offset
+
+
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(
-        incarnation=chunk.offset if chunk.offset >= 0 else chunk.event_ms,
+        incarnation=incarnation_at(chunk.partition, chunk.offset if chunk.offset >= 0 else chunk.event_ms),
         encoding=chunk.encoding,
         sample_rate_hz=chunk.sample_rate_hz,
         channels=chunk.channels,

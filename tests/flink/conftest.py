@@ -2,18 +2,20 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, chunk_offsets, compare, expected_finals
+from benchmarks.delivery import Delivery, chunk_places, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
 from pipelines.local_flink import LocalFlink, is_fetched, running_flink
 from pipelines.local_jobs import LocalBroker, create_topics, free_port, running_broker
-from service.produce import Recording, play
+from service.produce import Recording, cut, play
 from service.tail import Follower
 from service.wire import decode_result
 from transforms.kafka_config import TopicsConfig
@@ -21,6 +23,7 @@ from transforms.kafka_config import TopicsConfig
 ROOT = Path(__file__).resolve().parents[2]
 _SAMPLES = sorted((ROOT / "samples").glob("*.wav"))
 _ALL_SAID_S = 600
+CHUNK_MS = 100
 
 
 class LiveJob:
@@ -53,21 +56,39 @@ class LiveJob:
         sessions = self.recordings(name)
         recordings = [Recording(session, audio) for session, audio in sessions.items()]
         player = threading.Thread(target=play, args=(recordings, self.broker.servers, self.topics.audio), daemon=True)
-        follower = Follower(self.broker.servers, self.topics.results, from_beginning=True)
         player.start()
+        self.hear(name, lambda results: any(result["type"] == "final" for result in results))
+        happens()
+        results = self.hear(name, lambda results: ended(results) == sessions.keys())
+        player.join()
+        return results
+
+    def send_halves(self, name: str) -> Iterator[None]:
+        """Sends the first half of every sample's chunks, and when it is asked to go on the second."""
+        start_ms = time.time() * 1000
+        sessions = [list(cut(Recording(*each), CHUNK_MS, "LINEAR16", 0)) for each in self.recordings(name).items()]
+        for half in (0, 1):
+            producer = KafkaProducer(bootstrap_servers=self.broker.servers, acks="all")
+            for pieces in sessions:
+                middle = len(pieces) // 2
+                for piece in pieces[middle:] if half else pieces[:middle]:
+                    at_ms = round(start_ms + piece.captured_ms)
+                    key, headers = piece.session.encode(), piece.headers
+                    producer.send(self.topics.audio, piece.payload, key=key, headers=headers, timestamp_ms=at_ms)
+            producer.close()
+            yield
+
+    def hear(self, name: str, enough: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        """Gives all results of these sessions once they are enough, or the time is over."""
+        follower = Follower(self.broker.servers, self.topics.results, from_beginning=True)
         results: list[dict[str, Any]] = []
-        happened = False
         for value in follower.results(_ALL_SAID_S):
             result = {} if value is None else decode_result(value)
             if str(result.get("session")).startswith(name):
                 results.append(result)
-            if not happened and result in results and result["type"] == "final":
-                happens()
-                happened = True
-            if ended(results) == sessions.keys():
-                break
+                if enough(results):
+                    break
         follower.close()
-        player.join()
         return results
 
     def recordings(self, name: str) -> dict[str, Audio]:
@@ -76,15 +97,15 @@ class LiveJob:
 
     def delivery(self, name: str, results: list[dict[str, Any]]) -> Delivery:
         """Gives what became of the finals of these sessions."""
-        offsets = self.offsets()
+        places = self.places()
         expected = {}
         for session, audio in self.recordings(name).items():
-            expected |= expected_finals(self.engine, session, offsets[session][0], audio)
+            expected |= expected_finals(self.engine, session, places[session][0], audio)
         return compare(expected, results)
 
-    def offsets(self) -> dict[str, list[int]]:
-        """Gives the offset of every chunk of every session."""
-        return chunk_offsets(self.broker.servers, self.topics.audio)
+    def places(self) -> dict[str, list[int]]:
+        """Gives the place of every chunk of every session."""
+        return chunk_places(self.broker.servers, self.topics.audio)
 
 
 def ended(results: list[dict[str, Any]]) -> set[str]:

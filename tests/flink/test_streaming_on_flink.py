@@ -74,6 +74,7 @@ def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job
     results = job.speak("savepoint", stop_and_go_on)
     delivery = job.delivery("savepoint", results)
     assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.repeated == 0
 
 
 def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> None:
@@ -84,34 +85,43 @@ def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> Non
 
 
 def test_other_models_take_over_at_a_savepoint(job: LiveJob) -> None:
-    def upgrade() -> None:
-        savepoint = job.flink.stop_with_savepoint(job.id)
-        job.send(f"--savepoint_path={savepoint}", "--set=route.variants=[int8, float32]")
-
-    results = job.speak("upgrade", upgrade)
+    sending = job.send_halves("upgrade")
+    next(sending)
+    # One utterance from its beginning to its end, so it is under way then.
+    spoken = "upgrade-crane"
+    job.hear("upgrade", lambda results: any((r["session"], r["type"]) == (spoken, "partial") for r in results))
+    savepoint = job.flink.stop_with_savepoint(job.id)
+    next(sending)
+    job.send(f"--savepoint_path={savepoint}", "--set=route.variants=[int8, float32]")
+    sessions = job.recordings("upgrade")
+    results = job.hear("upgrade", lambda results: len(over(results)) == len(sessions))
     engine = SpeechEngine.load("streaming", RouteConfig(variants=("int8", "float32")))
-    offsets, ended = job.offsets(), 0
-    for session, audio in job.recordings("upgrade").items():
+    places, cut_short = job.places(), set()
+    for session, audio in sessions.items():
         old, *new = incarnations(results, session)
         finals = {row["result_id"]: said(row) for row in old if row["type"] == "final" and not row["reason"]}
-        expected = expected_finals(job.engine, session, offsets[session][0], audio)
+        expected = expected_finals(job.engine, session, places[session][0], audio)
         assert finals.items() <= expected.items()
         for last in (row for row in old if row["type"] == "final" and row["reason"]):
+            cut_short.add(session)
             partial = [row for row in old if row["type"] == "partial" and row["utterance"] == last["utterance"]][-1]
             assert (last["reason"], last["words"], last["model"]) == ("state", [], job.engine.made_by().model)
             assert [last[name] for name in SPAN] == [partial[name] for name in SPAN]
         assert old[-1]["reason"] == ("state" if new else "end_of_stream")
         if new:
-            ended += 1
             (rows,) = new
             first = int(rows[0]["result_id"].split("/")[-3])
             chunk_samples = round(audio.sample_rate_hz * CHUNK_MS / 1000)
-            rest = audio.samples[offsets[session].index(first) * chunk_samples :]
+            rest = audio.samples[places[session].index(first) * chunk_samples :]
             expected = expected_finals(engine, session, first, Audio(rest, audio.sample_rate_hz))
             assert compare(expected, rows).is_exact()
             assert (rows[-1]["reason"], rows[-1]["model"]) == ("end_of_stream", engine.made_by().model)
-    assert ended
+    assert spoken in cut_short
     assert job.flink.restores(job.id) == 1
+
+
+def over(results: list[dict[str, Any]]) -> set[str]:
+    return {row["session"] for row in results if row["reason"] == "end_of_stream"}
 
 
 def incarnations(results: list[dict[str, Any]], session: str) -> list[list[dict[str, Any]]]:

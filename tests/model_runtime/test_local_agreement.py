@@ -2,7 +2,7 @@
 
 import pytest
 
-from model_runtime.local_agreement import agreed, newly_passed
+from model_runtime.local_agreement import agreed, newly_passed, stability
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_intervals_are_passed_where_their_last_sample_has_come(
     interval: int, before: int, now: int, numbers: list[int]
 ) -> None:
     assert list(newly_passed(interval, before, now)) == numbers
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "share"),
+    [("", "", 0), ("", "one", 0), ("one two", "one two six", 0.6364), ("one two", "one too", 0.4286), ("b", "a b", 0)],
+)
+def test_stability_is_the_share_of_the_text_that_both_agree_on(before: str, now: str, share: float) -> None:
+    assert stability(before, now) == share

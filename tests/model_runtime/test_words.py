@@ -6,7 +6,7 @@ import pytest
 
 from model_runtime.ctc import Token
 from model_runtime.records import Word
-from model_runtime.words import WordTimes, agreement
+from model_runtime.words import WordTimes
 
 TOKENS = ("<blank>", "▁o", "ne", "▁t", "wo", " ", "a", "b")
 TIMES = WordTimes(TOKENS, frame_samples=640, delay_samples=320, sample_rate_hz=16_000)
@@ -52,17 +52,3 @@ def test_no_tokens_are_no_words() -> None:
 def test_a_token_lies_where_its_frames_lie_less_the_delay(token: Token, begin: int, end: int) -> None:
     assert TIMES.begin_of(token, 1000) == begin
     assert TIMES.end_of(token, 1000) == end
-
-
-@pytest.mark.parametrize(
-    ("text", "before", "share"),
-    [
-        ("", "", 0.0),
-        ("one", "", 0.0),
-        ("one two three", "one two", 0.6667),
-        ("one two", "one too", 0.5),
-        ("a b", "b", 0),
-    ],
-)
-def test_what_two_looks_agree_on_is_counted_in_words_from_the_first(text: str, before: str, share: float) -> None:
-    assert agreement(text, before) == share

@@ -75,7 +75,10 @@ def read_topic(servers: str) -> Callable[[str], list[ConsumerRecord]]:
 
 @pytest.fixture
 def speak(servers: str) -> Callable[..., None]:
-    """Sends chunks of a session at 16 kHz, each with its number, captured at `at_ms` (now); `end`: the last ends it."""
+    """Sends chunks of a session at 16 kHz, each with its number; the last one ends it, if `end`.
+
+    Number n is captured at `at_ms` (now) plus n times `step_ms`.
+    """
 
     def send(
         config: KafkaConfig,
@@ -84,6 +87,7 @@ def speak(servers: str) -> Callable[..., None]:
         partition: int = 0,
         end: bool = False,
         at_ms: int | None = None,
+        step_ms: int = 1,
     ) -> None:
         producer = KafkaProducer(bootstrap_servers=servers, acks="all")
         first_ms = int(time.time() * 1000) if at_ms is None else at_ms
@@ -95,7 +99,7 @@ def speak(servers: str) -> Callable[..., None]:
                 key=session.encode(),
                 partition=partition,
                 headers=headers,
-                timestamp_ms=first_ms + number,
+                timestamp_ms=first_ms + number * step_ms,
             )
         producer.close()
 

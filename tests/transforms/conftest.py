@@ -113,7 +113,7 @@ def make_chunk() -> Callable[..., Chunk]:
             event_ms=event_ms,
             stream_ms=event_ms,
             topic="audio",
-            partition=3,
+            partition=0,
             offset=500 + number,
             headers=[Header("sequence", b"%d" % number)],
         )

@@ -162,6 +162,15 @@ def test_a_session_without_numbers_goes_on_where_its_key_lies_after_partitions_w
     assert counts["chunks_duplicate"] == 1
 
 
+def test_a_key_that_lies_elsewhere_gives_its_next_session_another_number(
+    logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
+) -> None:
+    first = make_chunk(0, part, end_of_stream=True)
+    moved = make_chunk(0, part, partition=2, offset=first.offset, event_ms=1_600_000, end_of_stream=True)
+    said, _ = play(logic, [first, moved])
+    assert [id_ for id_, _ in said if id_.endswith("end")] == ["s/500/-1/end", f"s/{2 * 2**42 + 500}/-1/end"]
+
+
 def test_a_numbered_session_may_follow_one_without_numbers(
     logic: SessionLogic, make_chunk: Callable[..., Chunk], part: np.ndarray
 ) -> None:

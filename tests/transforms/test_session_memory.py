@@ -9,8 +9,8 @@ import pytest
 from model_runtime import Recipe, SpeechEngine
 from model_runtime.decode import decode_file
 from model_runtime.recipe import AsrConfig, VadConfig
-from transforms.session_logic import SessionLogic
 from transforms.session_config import OutputConfig, SessionConfig
+from transforms.session_logic import SessionLogic
 from transforms.stream_records import Chunk
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

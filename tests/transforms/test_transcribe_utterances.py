@@ -22,6 +22,7 @@ from transforms.stream_records import Chunk, SpokenUtterance
 from transforms.transcribe_utterances import _place
 
 ROOT = Path(__file__).resolve().parents[2]
+AGREEING = "{name: agreeing, vad: {model: unison-vad}, asr: {model: unison-asr-batch, agreement_interval_ms: 400}}"
 SESSION = SessionConfig(idle_timeout_ms=5_000, tombstone_ms=60_000)
 
 
@@ -87,9 +88,7 @@ def test_partials_and_finals_are_those_of_the_whole_clip(
     recording: Audio, make_chunk: Callable[..., Chunk], tmp_path: Path
 ) -> None:
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        "{name: agreeing, vad: {model: unison-vad}, asr: {model: unison-asr-batch, agreement_interval_ms: 400}}"
-    )
+    recipe.write_text(AGREEING)
     (events,) = SpeechEngine.load(recipe).run([recording])
     said = [event for event in events if isinstance(event, Partial | Final)]
     assert sum(isinstance(event, Partial) for event in said) > 4
@@ -171,3 +170,25 @@ def test_all_that_a_session_says_comes_to_one_of_so_many_places() -> None:
     assert [one for _, one in placed] == spoken
     assert {place for place, _ in placed} == {"0", "1", "2"}
     assert len({(place, one.heard.session) for place, one in placed}) == 50
+
+
+def test_of_an_utterance_under_way_the_newest_is_handed_on_if_partials_are_wanted(
+    recording: Audio, make_chunk: Callable[..., Chunk], tmp_path: Path
+) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(AGREEING)
+    engine = SpeechEngine.load(recipe, defer=True)
+    first, second = (chunks_of(recording, make_chunk)[piece] for piece in (slice(0, 18), slice(18, 24)))
+    logic = SessionLogic(engine, SESSION, OutputConfig(segments=False, enhanced=False))
+    turn = logic.advance(None, first)
+    later = logic.advance(turn.book, second)
+    for one, begun_before in ((turn, False), (later, True)):
+        (spoken,) = one.utterances
+        assert spoken.utterance is not None
+        assert (one.continues, spoken.is_over(), one.audio_over) == (True, False, False)
+        so_far = (turn.audio if begun_before else b"") + spoken.pcm
+        heard = spoken.utterance.end_samples - spoken.utterance.start_samples
+        assert heard == 6400 * (spoken.utterance.revision + 1)
+        assert 2 * heard <= len(so_far) < 2 * (heard + 6400)
+    silent = SessionLogic(engine, SESSION, OutputConfig(partials=False, segments=False, enhanced=False))
+    assert silent.advance(None, first).utterances == []

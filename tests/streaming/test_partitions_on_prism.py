@@ -1,5 +1,6 @@
-"""Field case K07 on Prism: a topic that comes after the job, and partitions that are added to it while the job runs."""
+"""Partitions on Prism: idle ones, one that is behind (field case K04), and what comes after the job (K07)."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,19 +22,54 @@ LIFT = Path(__file__).resolve().parents[2] / "samples" / "lift.wav"
 
 
 @pytest.fixture
+def parts() -> dict[int, np.ndarray]:
+    return dict(enumerate(np.array_split(decode_file(LIFT).samples, 10)))
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    """The finals of all these parts."""
+    (events,) = SpeechEngine.load("streaming").run([decode_file(LIFT)])
+    return [event.text for event in events if isinstance(event, Final)]
+
+
+@pytest.fixture
 def config(make_config: Callable[..., KafkaConfig]) -> KafkaConfig:
     """Topics of which that of the audio does not exist."""
     config = make_config()
     return msgspec.structs.replace(config, topics=msgspec.structs.replace(config.topics, audio=uuid4().hex))
 
 
-def test_field_case_k07_a_topic_and_partitions_that_come_later_are_read_from_their_beginning(
-    config: KafkaConfig, admin: KafkaAdminClient, speak: Callable[..., None], run_job: Callable[..., Any]
+def test_field_case_k04_idle_partitions_hold_up_nobody_and_one_that_is_behind_is_not_outrun(
+    make_config: Callable[..., KafkaConfig],
+    speak: Callable[..., None],
+    run_job: Callable[..., Any],
+    parts: dict[int, np.ndarray],
+    texts: list[str],
 ) -> None:
-    samples = decode_file(LIFT)
-    (events,) = SpeechEngine.load("streaming").run([samples])
-    texts = [event.text for event in events if isinstance(event, Final)]
-    parts = dict(enumerate(np.array_split(samples.samples, 10)))
+    config = make_config(partitions=4)
+    now_ms = int(time.time() * 1000)
+    speak(config, "live", parts, partition=0)
+    speak(config, "one", {0: parts[0]}, partition=1, end=True)
+    # Its chunks lie 15 s apart; a watermark that ran ahead would end it after any of them.
+    speak(config, "old", parts, partition=2, end=True, at_ms=now_ms - 300_000, step_ms=15_000)
+    settings = {"kafka.max_round_records": "1", "session.idle_timeout_ms": "20000"}
+    with run_job(config, settings) as job:
+        for session in ("one", "old", "live"):
+            job.wait_for_end(session)
+    assert [job.ends(session) for session in ("one", "old", "live")] == [["end_of_stream"]] * 2 + [["idle"]]
+    for session in ("old", "live"):
+        assert [result["text"] for result in job.of(session) if result["type"] == "final"] == texts
+
+
+def test_field_case_k07_a_topic_and_partitions_that_come_later_are_read_from_their_beginning(
+    config: KafkaConfig,
+    admin: KafkaAdminClient,
+    speak: Callable[..., None],
+    run_job: Callable[..., Any],
+    parts: dict[int, np.ndarray],
+    texts: list[str],
+) -> None:
     settings = {"kafka.start": "latest", "kafka.on_missing_topic": "wait", "kafka.partition_check_ms": "500"}
     with run_job(config, {**settings, "session.idle_timeout_ms": "3000"}) as job:
         job.wait_for_log(f"there is no topic {config.topics.audio} yet")
