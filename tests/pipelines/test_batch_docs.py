@@ -27,8 +27,8 @@ COMMANDS = [
     if "pipelines.batch" in line
 ]
 EVALUATE = re.findall(r"^python -m pipelines.evaluate .*$", TEXT, re.MULTILINE)
-# Worker processes do not have the stand-in; test_batch_installed.py runs them. tests/streaming has a broker, tests/flink a
-# job server.
+# Worker processes do not have the stand-in; test_batch_installed.py runs them. tests/streaming has a broker, and
+# tests/flink a job server.
 ELSEWHERE = ("multi_processing", "kafka:", "PortableRunner")
 IN_PROCESS = [command for command in COMMANDS if not any(part in command for part in ELSEWHERE)]
 
