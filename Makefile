@@ -33,6 +33,7 @@ benchmark: setup
 	deploy/kafka.sh fetch
 	deploy/prism.sh
 	$(PYTHON_ENV) -m benchmarks.speed
+	$(PYTHON_ENV) -m benchmarks.batch
 
 setup:
 	deploy/setup.sh

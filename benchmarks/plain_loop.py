@@ -19,7 +19,7 @@ Stage = Generator[list[int], int, None]
 _CHUNK_SAMPLES = 1_600
 
 
-class _Bare:
+class Bare:
     """One interpreter and the indexes of its tensors."""
 
     def __init__(self, card: ModelCard, role: str, variant: str) -> None:
@@ -32,16 +32,16 @@ class _Bare:
         self.numbers = bound.inputs[0].numbers, bound.outputs[0].numbers
         self.zeros = [port.numbers.zeros((1, *port.shape[1:])) for port in bound.state_inputs]
         self.interpreter = make_interpreter(path, 1, [], None)
-        self.prepared = False
+        self.shape: tuple[int, ...] = ()
 
     def __call__(self, values: np.ndarray, states: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
         source, result = self.numbers
         arrays = [source.quantize(values) if source.scale else values, *states]
-        if not self.prepared:
+        if arrays[0].shape != self.shape:
             for index, array in zip(self.inputs, arrays, strict=True):
                 self.interpreter.resize_tensor_input(index, array.shape)
             self.interpreter.allocate_tensors()
-            self.prepared = True
+            self.shape = arrays[0].shape
         for index, array in zip(self.inputs, arrays, strict=True):
             self.interpreter.set_tensor(index, array)
         self.interpreter.invoke()
@@ -55,10 +55,10 @@ class PlainLoop:
     def __init__(self, variant: str) -> None:
         denoise, vad, asr = (load_card(name) for name in ("unison-denoise", "unison-vad", "unison-asr-stream"))
         available = [variant if variant in card.variants else "float32" for card in (denoise, vad, asr)]
-        self._mask = _Bare(denoise, "mask", available[0])
-        self._vad = _Bare(vad, "vad", available[1])
-        self._features = _Bare(asr, "features", available[2])
-        self._encoder = _Bare(asr, "encoder", available[2])
+        self._mask = Bare(denoise, "mask", available[0])
+        self._vad = Bare(vad, "vad", available[1])
+        self._features = Bare(asr, "features", available[2])
+        self._encoder = Bare(asr, "encoder", available[2])
         self._spectral = denoise.framing_as(SpectralFraming)
         self._probability = vad.framing_as(ProbabilityFraming)
         self._ctc = asr.framing_as(StreamingFraming)

@@ -119,7 +119,9 @@ def _load_models(recipe: Recipe, route: RouteConfig) -> Iterator[LoadedModel]:
             )
         sizes = None if card.batch_sizes == "any" else card.batch_sizes
         graphs = {
-            binding.role: Graph.load(card.paths(binding.role), binding, card.signature, route, sizes)
+            binding.role: Graph.load(
+                card.paths(binding.role), binding, card.signature, route, sizes, card.best_batch_size
+            )
             for binding in card.graphs
             # Whisper's graph for a text that goes before is as large as its decoder.
             if (card.kind, binding.role) != ("whisper", "prompt") or config.whisper.has_text_before()

@@ -18,6 +18,10 @@ States = tuple[np.ndarray, ...]
 class Kernel(Protocol):
     """Batched, stateless computation: equal rows in, one result per row out, in order."""
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most: more is not faster here, or not to be had."""
+
     def run(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Computes all rows in one go; a row's result does not depend on its neighbours."""
 
@@ -37,12 +41,15 @@ class Call(NamedTuple):
 
 
 class CallTally(msgspec.Struct):
-    """What was asked of kernels; it grows. samples, padding: of rows that are filled up to a length."""
+    """What was asked of kernels; it grows. samples, padding: of rows that are filled up to a length; fixed: models
+    whose graphs are fixed to a batch size below the one that was asked for, and that size.
+    """
 
     calls: int = 0
     rows: int = 0
     samples: int = 0
     padding: int = 0
+    fixed: dict[str, int] = {}
 
     def count(self, batch: Sequence[Call]) -> None:
         """Counts one call of a kernel."""
@@ -58,6 +65,7 @@ class CallTally(msgspec.Struct):
         self.rows += other.rows
         self.samples += other.samples
         self.padding += other.padding
+        self.fixed |= other.fixed
 
 
 T = TypeVar("T")
@@ -79,7 +87,8 @@ def drive(steps: Steps[T]) -> T:
 def drive_in_lock_step(
     sessions: Sequence[Callable[[], Steps[T]]], batch_size: int, tally: CallTally | None = None
 ) -> list[T]:
-    """Runs many sessions side by side, in batches of at most `batch_size` rows; results in the order of `sessions`.
+    """Runs many sessions side by side, in batches of at most `batch_size` rows (or of what the kernel says is best);
+    results in the order of `sessions`.
 
     Three batches' worth of sessions are under way at a time, so that the kernel with the longest queue can nearly
     always fill its batch.
@@ -104,7 +113,8 @@ def drive_in_lock_step(
         if not under_way:
             return [results[index] for index in range(len(sessions))]
         queue = max(waiting.values(), key=len)
-        batch = [queue.popleft() for _ in range(min(batch_size, len(queue)))]
+        rows = min(batch_size, queue[0][2].kernel.most_rows, len(queue))
+        batch = [queue.popleft() for _ in range(rows)]
         if tally is not None:
             tally.count([call for _, _, call in batch])
         outputs = batch[0][2].kernel.run([call.row for _, _, call in batch])

@@ -122,6 +122,8 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signature: str | None = None
     # Batch sizes that the graphs accept: "any", or a list.
     batch_sizes: Literal["any"] | tuple[int, ...] = "any"
+    # Variant -> the batch size above which a call on the CPU is no faster for each row; measured by model_runtime.tune.
+    best_batch_size: dict[str, int] = {}
     # CTC models and transducers only. tokens[0] is the blank; "▁" marks a word's start.
     tokens: tuple[str, ...] = ()
     lexicon: dict[str, tuple[str, ...]] = {}
@@ -139,6 +141,9 @@ class ModelCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for variant, files in self.variants.items():
             if sorted(files) != sorted(roles):
                 raise ValueError(f"variants.{variant} must name a file for each of {roles}, got {sorted(files)}")
+        unknown = sorted(self.best_batch_size.keys() - self.variants.keys())
+        if unknown or min(self.best_batch_size.values(), default=1) < 1:
+            raise ValueError(f"best_batch_size must give numbers from 1 for variants, got {self.best_batch_size}")
         if self.kind.endswith(("_ctc", "_transducer")) and len(self.tokens) < 2:
             raise ValueError(f"tokens of kind {self.kind} must be at least 2, got {len(self.tokens)}")
         for word, pieces in self.lexicon.items():

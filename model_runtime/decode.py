@@ -103,7 +103,11 @@ def encode_linear16(samples: np.ndarray) -> bytes:
 
     It undoes decode_pcm exactly.
     """
-    scaled = np.clip(np.rint(np.asarray(samples, np.float32) * np.float32(32768)), -32768, 32767)
+    scaled = np.multiply(samples, np.float32(32768), dtype=np.float32)
+    # In place, and without np.clip: that costs more than all the rest for the few samples of a block.
+    np.rint(scaled, out=scaled)
+    np.minimum(scaled, 32767, out=scaled)
+    np.maximum(scaled, -32768, out=scaled)
     return bytes(scaled.astype("<i2").tobytes())
 
 

@@ -18,6 +18,11 @@ class StreamingEncoderKernel:
         self._encoder = encoder
         self._output = output
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return min(self._features.most_rows, self._encoder.most_rows)
+
     def initial_states(self) -> States:
         """Gives the encoder states of one new utterance."""
         return self._encoder.initial_states(1)
@@ -36,6 +41,11 @@ class UtteranceEncoderKernel:
         self.framing = framing
         self._features = features
         self._encoder = encoder
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return min(self._features.most_rows, self._encoder.most_rows)
 
     def run(self, rows: Sequence[tuple[np.ndarray]]) -> list[np.ndarray]:
         """Encodes utterances of equal padded length."""

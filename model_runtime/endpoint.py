@@ -44,7 +44,8 @@ class EndpointRules(msgspec.Struct, frozen=True, array_like=True):
 
     def pause(self, before_samples: int, now_samples: int) -> Pause | None:
         """Gives what becomes of the pause in an utterance whose silence was `before_samples` long and is so now."""
-        was, is_now = (0 < self.tentative_samples <= silence for silence in (before_samples, now_samples))
-        if was == is_now:
+        likely = self.tentative_samples
+        # Asked for every frame of speech, so in as few steps as it takes.
+        if likely <= 0 or (before_samples >= likely) == (now_samples >= likely):
             return None
-        return "begun" if is_now else "over"
+        return "begun" if now_samples >= likely else "over"

@@ -15,6 +15,7 @@ from model_runtime.decode import encode_linear16
 from model_runtime.devices import RouteConfig
 from model_runtime.endpoint import EndpointRules
 from model_runtime.errors import ConfigError, SpeechError, check_within
+from model_runtime.fixed_batch import FixedBatches
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
@@ -51,6 +52,7 @@ class SpeechEngine:
         self._asr_original = recipe.asr is not None and recipe.asr.hears == "original"
         self._longest_utterance_ms = assembly.longest_utterance_ms
         self._codec = StateCodec(SessionState, assembly.fingerprint)
+        self._fixed_batches = FixedBatches({card.name: list(graphs.values()) for _, card, graphs in assembly.models})
 
     @classmethod
     def load(
@@ -140,6 +142,8 @@ class SpeechEngine:
             streams: up to three times `batch_size` of them are read at a time.
             batch_size, tally: as for `run`.
         """
+        if tally is not None:
+            self._fixed_batches.note(batch_size, tally)
         drive_in_lock_step([partial(self._whole, stream) for stream in streams], batch_size, tally)
 
     def transcribe(self, utterances: Sequence[tuple[Utterance, bytes]], batch_size: int = 16) -> list[Final]:

@@ -16,6 +16,11 @@ class ProbabilityKernel:
         self.framing = framing
         self._graph = graph
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return self._graph.most_rows
+
     def initial_states(self) -> States:
         """Gives the graph states of one new session."""
         return self._graph.initial_states(1)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 import numpy as np
@@ -37,13 +38,16 @@ class Graph:
         input_names: our names of its inputs.
     """
 
-    def __init__(self, role: str, variant: str, bound: BoundGraph, route: RouteConfig) -> None:
+    def __init__(
+        self, role: str, variant: str, bound: BoundGraph, route: RouteConfig, best_batch_size: int | None = None
+    ) -> None:
         self.device = CPU
         self.reason = ""
         self.variant = variant
         self.batch_sizes = bound.batch_sizes
         self.input_names = tuple(port.name for port in bound.inputs)
         self._role = role
+        self._best_batch_size = best_batch_size
         self._route = route
         self._bound = bound
         self._has_batch_size = frozenset(bound.batch_sizes)
@@ -68,6 +72,7 @@ class Graph:
         signature: str | None = None,
         route: RouteConfig | None = None,
         batch_sizes: tuple[int, ...] | None = None,
+        best_batch_sizes: Mapping[str, int] = MappingProxyType({}),
     ) -> "Graph":
         """Gives a graph on the first device of the route that takes it.
 
@@ -77,6 +82,7 @@ class Graph:
             signature: signature whose keys the binding means, None for the tensors' own names.
             route: devices, variants, threads; the CPU with one thread when None.
             batch_sizes: the sizes that the graph accepts, None for any (or the one that the file fixes).
+            best_batch_sizes: variant -> the size above which a call on the CPU is no faster for each row.
 
         Raises:
             ModelError: the file is refused; path and reason.
@@ -93,7 +99,7 @@ class Graph:
                 file = read_graph_file(Path(paths[variant]))
                 check_graph(file)
                 bound[variant] = bind_graph(file, binding, signature, batch_sizes)
-            graph = cls(binding.role, variant, bound[variant], route)
+            graph = cls(binding.role, variant, bound[variant], route, best_batch_sizes.get(variant))
             try:
                 graph._take_device(device)
             except DelegateError as error:
@@ -126,6 +132,12 @@ class Graph:
                 raise explain_refusal(self._bound.path, error) from error
             raise DelegateError(device, error.reason, str(error)) from error
         self._pool.give_back(rows, lane)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most: the largest size that the graph accepts, or the best one if less."""
+        largest = self.batch_sizes[-1]
+        return largest if self.device != CPU else min(largest, self._best_batch_size or largest)
 
     def initial_states(self, n: int) -> States:
         """Gives the states of n new streams: one array [n, ...] per pair, in native dtype, meaning zero."""

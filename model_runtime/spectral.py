@@ -47,6 +47,11 @@ class SpectralKernel:
         self._synthesis = (self._window / np.tile(total, n // framing.hop_samples)).astype(np.float32)
         self._unchanged = self._window * self._synthesis
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return min(graph.most_rows for graph in self.graphs)
+
     def initial_states(self) -> tuple[States, ...]:
         """Gives the graph states of one new session."""
         return tuple(graph.initial_states(1) for graph in self.graphs)

@@ -52,6 +52,11 @@ class RowsKernel:
         self._graph = graph
         self._output = output
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return self._graph.most_rows
+
     def initial_states(self) -> States:
         """Gives the states of one new text."""
         return self._graph.initial_states(1)

@@ -53,6 +53,11 @@ class WhisperKernel:
     def __init__(self, transcriber: WhisperTranscriber) -> None:
         self._transcriber = transcriber
 
+    @property
+    def most_rows(self) -> int:
+        """Rows that a call should have at most."""
+        return self._transcriber.most_rows
+
     def run(self, rows: Sequence[tuple[np.ndarray]]) -> list[Transcript]:
         """Transcribes clips of any lengths."""
         return self._transcriber.transcribe([audio for (audio,) in rows])

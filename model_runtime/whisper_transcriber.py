@@ -82,6 +82,12 @@ class WhisperTranscriber:
         self._prompts = Prompts(self._framing, self._config, self._tokenizer)
         self._rules = TokenRules(self._framing, self._config.timestamps)
         self._model = WhisperModel(self._framing, *graphs)
+        self._encoder = graphs[0]
+
+    @property
+    def most_rows(self) -> int:
+        """Clips that a call should have at most."""
+        return self._encoder.most_rows
 
     def transcribe(self, clips: Sequence[np.ndarray]) -> list[Transcript]:
         """Gives the transcript of each clip, in order.

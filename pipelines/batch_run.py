@@ -31,13 +31,13 @@ _POLL_S = 0.2
 
 
 class Job(NamedTuple):
-    """What a run is to do. rows, parts: of the input; max_errors: the most bad rows that are no failure."""
+    """What a run is to do. rows, parts: of the input (None: the run itself finds out how many rows there are)."""
 
     output: Path
     journal: RunJournal
-    rows: int
+    rows: int | None
     parts: int
-    max_errors: int
+    max_error_ratio: float
     report: ReportConfig
     config: msgspec.Struct
 
@@ -53,7 +53,7 @@ def run_job(job: Job, execute: Callable[[], str]) -> int:
         ConfigError: the output folder cannot be made.
     """
     record = new_record(uuid.uuid4().hex, job.config)
-    record.rows_in = job.rows
+    record.rows_in = job.rows or 0
     began = time.monotonic()
     with _held(job, record):
         try:
@@ -63,6 +63,8 @@ def run_job(job: Job, execute: Callable[[], str]) -> int:
         except BaseException as error:
             # Whatever ends the run, a monitor must be able to read it.
             record.message = f"{type(error).__name__}: {error}"[-2000:]
+            done = job.journal.follow().read()
+            record.count(done.tally, done)
             code = EXIT_CONFIGURATION if isinstance(error, ConfigError) else EXIT_FAILED
             record.end("failed", code, time.monotonic() - began)
             write_record(record, job.output)
@@ -93,13 +95,17 @@ def _conclude(job: Job, record: RunRecord, state: str, wall_s: float) -> int:
     done = reader.read()
     folder = job.output / FOLDER
     tally = add_up(read_header(folder, name)[0].tally for name in reader.parts.values())
+    rows = record.rows_in = tally.rows if job.rows is None else job.rows
+    whole = len(reader.parts) == job.parts and tally.rows == rows
+    # Until all parts are there, batches that are finished are what is kept.
+    tally = tally if whole else done.tally
     record.count(tally, done)
-    whole = len(reader.parts) == job.parts and tally.rows == job.rows
-    if max(done.errors, tally.errors) > job.max_errors:
-        record.message = f"{max(done.errors, tally.errors)} of {job.rows} rows are bad, {job.max_errors} are allowed"
+    errors, max_errors = max(done.errors, tally.errors), int(job.max_error_ratio * rows)
+    if errors > max_errors and (whole or job.rows is not None):
+        record.message = f"{errors} of {rows} rows are bad, {max_errors} are allowed"
         record.end("too_many_errors", EXIT_TOO_MANY_ERRORS, wall_s)
     elif state != PipelineState.DONE or not whole:
-        record.message = f"the job ended in state {state} with {tally.rows} of {job.rows} rows"
+        record.message = f"the job ended in state {state} with {tally.rows} of {rows} rows"
         record.end("failed", EXIT_FAILED, wall_s)
     else:
         record.end("done", 0, wall_s)

@@ -76,6 +76,8 @@ def _tiles(record: RunRecord) -> str:
     if record.padding_share is not None:
         rows = f"batches of {record.batch_rows:.1f} rows" if record.batch_rows else ""
         tiles.append(("padding", f"{100 * record.padding_share:.1f} %", rows))
+    for model, size in record.fixed_batch_sizes.items():
+        tiles.append(("fixed batch", str(size), f"{escape(model)} takes no other"))
     if record.quarantined or record.worker_restarts:
         tiles.append(("quarantined", f"{record.quarantined:,}", f"{record.worker_restarts:,} restarts of a worker"))
     cells = "\n".join(

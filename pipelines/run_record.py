@@ -24,6 +24,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     rows_in: rows of the input; rows = results + errors is what stands in the result files; reused: rows taken over
     from earlier runs; retriable: errors that the next run tries again; new_audio_s: audio that this run worked on;
     wait_s: how long models waited for audio to be read; batch_rows: rows in a call of a model, on average;
+    fixed_batch_sizes: models whose graphs are fixed to a batch size below inference.batch_size, and that size;
     padding_share: of the samples that full-context models computed; real_time_factor: wall_s / new_audio_s; reasons:
     rows by why they are bad.
     """
@@ -49,6 +50,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     wait_s: float = 0.0
     batch_rows: float | None = None
     padding_share: float | None = None
+    fixed_batch_sizes: dict[str, int] = {}
     wall_s: float = 0.0
     real_time_factor: float | None = None
     reasons: dict[str, int] = {}
@@ -66,6 +68,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
         self.reused, self.quarantined, self.worker_restarts = done.reused, done.quarantined, done.restarts
         self.wait_s = done.wait_ms / 1000
         self.batch_rows = round(done.called_rows / done.calls, 2) if done.calls else None
+        self.fixed_batch_sizes = done.fixed
         self.padding_share = round(done.padding_samples / done.filled_samples, 4) if done.filled_samples else None
 
     def end(self, state: State, exit_code: int, wall_s: float) -> None:
@@ -88,7 +91,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
         if self.batch_rows is None:
             return ""
         padding = "" if self.padding_share is None else f", {100 * self.padding_share:.1f} % padding"
-        return f"batches: {self.batch_rows:.1f} rows{padding}, "
+        fixed = "".join(f", {model} fixed to {size}" for model, size in self.fixed_batch_sizes.items())
+        return f"batches: {self.batch_rows:.1f} rows{padding}{fixed}, "
 
     def reason_table(self) -> str:
         """Gives the reasons of errors, the most frequent first, one a line."""

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from transforms.part_file import FinishedRow, write_part
 from transforms.records import ClipResult, ClipRow, KeyedRow, PartRows, RowKey, place_of
 from transforms.result_lines import to_line
 from transforms.run_journal import Done, RunJournal
+from transforms.tally import tally_lines
 from transforms.work_order import WorkOrder
 from transforms.write_subtitles import write_subtitles
 
@@ -92,7 +93,7 @@ class BatchWork:
         if rows:
             write_part(self._order.parts_folder, name, [FinishedRow(key.key, line) for _, key, line in rows])
         # Pieces count when they are together.
-        self._journal.add(entry([result for _, result in done if result.piece is None], effort))
+        self._journal.add(entry([line for _, key, line in rows if key.piece < 0], effort))
         for part, of_part in groupby(rows, key=lambda row: row[0]):
             yield PartRows(part, name, [key for _, key, _ in of_part])
 
@@ -114,13 +115,12 @@ def row_key_of(row: KeyedRow) -> RowKey:
     return RowKey(source, number, row.key, piece)
 
 
-def entry(results: Sequence[ClipResult], effort: Effort, number: int = -1, part: str = "") -> Done:
-    """Gives what the journal says of rows that are finished, and of what it took."""
-    calls = effort.calls
+def entry(lines: Iterable[bytes], effort: Effort, number: int = -1, part: str = "") -> Done:
+    """Gives what the journal says of rows that are finished, by their lines, and of what it took."""
+    calls, tally = effort.calls, tally_lines(lines)
     return Done(
-        rows=len(results),
-        errors=sum(bool(result.error) for result in results),
-        audio_ms=sum(round(1000 * (result.duration_s or 0.0)) for result in results if not result.error),
+        tally=tally,
+        audio_ms=tally.audio_ms,
         quarantined=effort.quarantined,
         restarts=effort.restarts,
         wait_ms=effort.wait_ms,
@@ -128,6 +128,7 @@ def entry(results: Sequence[ClipResult], effort: Effort, number: int = -1, part:
         called_rows=calls.rows,
         filled_samples=calls.samples,
         padding_samples=calls.padding,
+        fixed=calls.fixed,
         number=number,
         part=part,
     )

@@ -12,10 +12,11 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
+from transforms.dead_letter import Header
 from transforms.endless_range import NOTHING_LOST
-from transforms.kafka_clock import JointWatermark, PartitionClock
+from transforms.kafka_clock import EventTime, JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
-from transforms.stream_records import KafkaPartition
+from transforms.stream_records import KafkaPartition, KafkaRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -95,6 +96,11 @@ class PartitionReader:
         end: int | None = self._consumer.highwater(self._tp)
         return end is not None and self._consumer.position(self._tp) >= end
 
+    def place(self) -> int:
+        """Gives the offset that is read next."""
+        position: int = self._consumer.position(self._tp)
+        return position
+
     def behind(self, offset: int) -> int:
         """Gives how many records the broker had behind this one at the last fetch."""
         end: int | None = self._consumer.highwater(self._tp)
@@ -150,6 +156,31 @@ class PartitionReader:
         self._consumer.seek(self._tp, target)
         self.lost_before = target
         self._lost += target - wanted
+
+
+def to_kafka_record(
+    record: ConsumerRecord,
+    time: EventTime,
+    stream_ms: int,
+    read_ms: int,
+    behind: int = 0,
+    lost_before: int = NOTHING_LOST,
+) -> KafkaRecord:
+    """Gives a consumer's record as the job knows it; for the other arguments see KafkaRecord."""
+    return KafkaRecord(
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        [Header(name, value) for name, value in record.headers],
+        time.event_ms,
+        time.substituted,
+        stream_ms,
+        read_ms,
+        behind,
+        lost_before,
+    )
 
 
 _stopped = threading.Event()

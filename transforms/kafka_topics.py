@@ -32,7 +32,7 @@ def find_partitions(config: KafkaConfig, topics: Sequence[str]) -> dict[str, lis
         ConfigError: no broker answers.
     """
     try:
-        with _client(config) as consumer:
+        with connect(config) as consumer:
             return {topic: sorted(consumer.partitions_for_topic(topic)) for topic in topics}
     except KafkaError as error:
         raise ConfigError(
@@ -43,18 +43,24 @@ def find_partitions(config: KafkaConfig, topics: Sequence[str]) -> dict[str, lis
 def start_offset(config: KafkaConfig, partition: KafkaPartition) -> int:
     """Gives the offset at which a new job begins in a partition: after KafkaConfig.start, unless it was added."""
     tp = TopicPartition(partition.topic, partition.partition)
-    with _client(config) as consumer:
+    with connect(config) as consumer:
         from_beginning = partition.added or config.start == "earliest"
         edges = consumer.beginning_offsets if from_beginning else consumer.end_offsets
         offset: int = edges([tp])[tp]
     return offset
 
 
-def _client(config: KafkaConfig) -> KafkaConsumer:
+def connect(config: KafkaConfig, isolation_level: str = "read_uncommitted") -> KafkaConsumer:
+    """Gives a client that asks about topics; close it after use.
+
+    Args:
+        isolation_level: read_committed ends a partition before the first open transaction.
+    """
     return KafkaConsumer(
         bootstrap_servers=config.bootstrap_servers,
         bootstrap_timeout_ms=_TIMEOUT_MS,
         enable_auto_commit=False,
         allow_auto_create_topics=False,
+        isolation_level=isolation_level,
         metrics_enabled=False,
     )

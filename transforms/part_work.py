@@ -17,6 +17,7 @@ from transforms.read_clips import read_slice
 from transforms.records import ClipResult, ClipRow, KeyedRow, Part, PartDone, PartRows, RowKey
 from transforms.row_key import row_key
 from transforms.run_journal import Done, RunJournal
+from transforms.tally import tally_lines
 from transforms.work_order import WorkOrder
 from transforms.write_audio import enhanced_path
 from transforms.write_subtitles import subtitle_paths
@@ -39,7 +40,7 @@ class PartReader:
         if self._progress.read().errors > self._order.max_errors:
             return
         finished: dict[str, list[RowKey]] = {}
-        reused = errors = 0
+        lines: list[bytes] = []
         for row in chain.from_iterable(read_slice(each, self._order.reading) for each in part.slices):
             key = row_key(row, self._order.fingerprint)
             found = self._finished.find(key)
@@ -48,9 +49,8 @@ class PartReader:
                 yield KeyedRow(part.number, key, row)
                 continue
             finished.setdefault(found.part, []).append(RowKey(row.source, row.row, key))
-            reused += 1
-            errors += is_bad
-        self._journal.add(Done(reused, errors, reused))
+            lines.append(found.line)
+        self._journal.add(Done(tally_lines(lines), len(lines)))
         for name, keys in (finished or {"": []}).items():
             yield PartRows(part.number, name, keys)
 
@@ -73,7 +73,7 @@ def commit_part(order: WorkOrder, number: int, rows: Iterable[PartRows]) -> Part
     """
     groups = [each for each in rows if each.rows]
     keys = sorted(chain.from_iterable(each.rows for each in groups), key=lambda row: (row.source, row.row, row.piece))
-    folder, joined = order.parts_folder, list[ClipResult]()
+    folder, joined = order.parts_folder, list[bytes]()
     if len(groups) == 1 and read_header(folder, groups[0].name)[0].keys == [row.key for row in keys if row.piece < 0]:
         name, count = groups[0].name, len(keys)
     else:
@@ -87,8 +87,8 @@ def commit_part(order: WorkOrder, number: int, rows: Iterable[PartRows]) -> Part
                 lines.append(by_key[first.key])
                 continue
             pieces = [from_piece_line(by_key[row.key].line) for row in (first, *others)]
-            joined.append(join_pieces(pieces))
-            lines.append(_finished(order, pieces[0], joined[-1]))
+            lines.append(_finished(order, pieces[0], join_pieces(pieces)))
+            joined.append(lines[-1].line)
         write_part(folder, name, lines)
         count = len(lines)
     RunJournal(order.journal).add(entry(joined, Effort(), number, name))

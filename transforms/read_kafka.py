@@ -14,7 +14,6 @@ from apache_beam.utils.timestamp import Timestamp
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
-from transforms.dead_letter import Header
 from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
@@ -26,6 +25,7 @@ from transforms.kafka_reader import (
     joint_watermark,
     note_durable,
     reading_stopped,
+    to_kafka_record,
 )
 from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
@@ -167,26 +167,13 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
 
     def _stamped(self, record: ConsumerRecord, reader: PartitionReader) -> KafkaRecord:
         now_ms = int(time.time() * 1000)
-        event_ms, substituted = event_time(record.timestamp, now_ms, self._config.max_future_ms)
-        if substituted:
+        time_of = event_time(record.timestamp, now_ms, self._config.max_future_ms)
+        if time_of.substituted:
             self._substituted.inc()
         self._records.inc()
-        stream_ms = reader.clock.stamp(event_ms)
-        headers = [Header(name, value) for name, value in record.headers]
-        return KafkaRecord(
-            record.topic,
-            record.partition,
-            record.offset,
-            record.key,
-            record.value,
-            headers,
-            event_ms,
-            substituted,
-            stream_ms,
-            now_ms,
-            reader.behind(record.offset),
-            reader.lost_before,
-        )
+        stream_ms = reader.clock.stamp(time_of.event_ms)
+        behind = reader.behind(record.offset)
+        return to_kafka_record(record, time_of, stream_ms, now_ms, behind, reader.lost_before)
 
 
 def _measure(newest: KafkaRecord, now_ms: int) -> None:

@@ -53,7 +53,7 @@ def work_fingerprint(recipe: str, route: RouteConfig, settings: Sequence[object]
         if config is None:
             continue
         card = load_card(config.model)
-        digest.update(msgspec.json.encode(msgspec.structs.replace(card, folder="")))
+        digest.update(msgspec.json.encode(msgspec.structs.replace(card, folder="", best_batch_size={})))
         for binding in card.graphs:
             for variant, path in sorted(card.paths(binding.role).items()):
                 if path.is_file():

@@ -5,19 +5,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from transforms.tally import Tally, add_up
+
 
 class Done(msgspec.Struct, frozen=True, array_like=True):
     """One entry: rows that are finished since a worker's last entry, and what it took.
 
-    rows, errors: also those taken over from earlier runs; reused: those alone; audio_ms: of the rows that were done
-    anew; quarantined: rows that killed their worker; restarts: workers that had to be started again; wait_ms: how long
-    the models waited for audio; calls, called_rows: of models, and the rows in them; filled_samples, padding_samples:
-    in rows that are filled up to a length, and how many of them only fill; number, part: the part that is finished
-    with this entry.
+    tally: of these rows; reused: how many were taken over from earlier runs; audio_ms: of those that were done anew;
+    quarantined: rows that killed their worker; restarts: workers that had to be started again; wait_ms: how long the
+    models waited for audio; calls, called_rows: of models, and the rows in them; filled_samples, padding_samples: in
+    rows that are filled up to a length, and how many of them only fill; fixed: of CallTally; number, part: the part
+    that is finished with this entry.
     """
 
-    rows: int = 0
-    errors: int = 0
+    tally: Tally = msgspec.field(default_factory=Tally)
     reused: int = 0
     audio_ms: int = 0
     quarantined: int = 0
@@ -27,11 +28,22 @@ class Done(msgspec.Struct, frozen=True, array_like=True):
     called_rows: int = 0
     filled_samples: int = 0
     padding_samples: int = 0
+    fixed: dict[str, int] = {}
     number: int = -1
     part: str = ""
 
+    @property
+    def rows(self) -> int:
+        """Rows that are finished."""
+        return self.tally.rows
 
-_SUMMED = Done.__struct_fields__[:-2]
+    @property
+    def errors(self) -> int:
+        """Those of them that are bad."""
+        return self.tally.errors
+
+
+_SUMMED = Done.__struct_fields__[1:-3]
 
 
 class RunJournal(NamedTuple):
@@ -76,7 +88,9 @@ class JournalReader:
         for line in whole.splitlines():
             entry = msgspec.json.decode(line, type=Done)
             sums = {name: getattr(self.total, name) + getattr(entry, name) for name in _SUMMED}
-            self.total = msgspec.structs.replace(self.total, **sums)
+            tally = add_up([self.total.tally, entry.tally])
+            fixed = self.total.fixed | entry.fixed
+            self.total = msgspec.structs.replace(self.total, tally=tally, fixed=fixed, **sums)
             if entry.part:
                 self.parts[entry.number] = entry.part
         return self.total

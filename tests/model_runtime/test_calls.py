@@ -12,8 +12,9 @@ from model_runtime.calls import Call, CallTally, Steps, drive, drive_in_lock_ste
 class Doubler:
     """A kernel that doubles numbers and remembers how many rows each call had."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_rows: int = 1000) -> None:
         self.batches: list[int] = []
+        self.most_rows = most_rows
 
     def run(self, rows: Sequence[tuple[int]]) -> list[int]:
         self.batches.append(len(rows))
@@ -46,6 +47,12 @@ def test_no_batch_is_larger_than_asked(batch_size: int) -> None:
     drive_in_lock_step([partial(session, [kernel], i, 5) for i in range(7)], batch_size)
     assert max(kernel.batches) <= batch_size
     assert sum(kernel.batches) == 35
+
+
+def test_a_kernel_gets_no_more_rows_than_are_best_for_it() -> None:
+    kernels = [Doubler(2), Doubler()]
+    drive_in_lock_step([partial(session, kernels, i, 2) for i in range(8)], 4)
+    assert (kernels[0].batches, kernels[1].batches) == ([2, 2, 2, 2], [4, 4])
 
 
 def test_calls_of_other_shapes_do_not_share_a_batch() -> None:

@@ -18,6 +18,7 @@ from apache_beam.internal import cloudpickle_pickler
 from model_runtime import Audio, Enhanced, Event, Final, MadeBy, ModelError, SpeechEnd, SpeechEngine, Word
 from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, build, main
+from pipelines.run_record import read_record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -268,3 +269,27 @@ def test_shipped_file_names_every_field_with_its_default() -> None:
     raw = yaml.safe_load((ROOT / "configs" / "batch.yaml").read_text(encoding="utf-8"))
     defaults = msgspec.to_builtins(BatchConfig(raw["input"], raw["output"]))
     assert msgspec.to_builtins(raw) == json.loads(json.dumps(defaults))
+
+
+def test_record_of_a_failed_run_counts_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of four rows: the third one, with a bug in it, ends the run; the first two are not done again."""
+    _write_clips(tmp_path, *range(1000, 1012))
+    (tmp_path / "clip1001.wav").write_text("<html>")
+
+    def fail(engine: _Counting, clip: Audio) -> list[Event]:
+        if len(clip.samples) == 1010:
+            raise ZeroDivisionError("a bug")
+        return healthy(engine, clip)
+
+    healthy = _Counting._events
+    with monkeypatch.context() as patch, pytest.raises(Exception, match="a bug"):
+        patch.setattr(_Counting, "_events", fail)
+        _run(tmp_path, str(tmp_path / "*.wav"), "inference.batch_size=1")
+    record = read_record(tmp_path / "out")
+    assert record is not None and (record.state, record.exit_code, record.rows_in) == ("failed", 1, 12)
+    assert (record.rows, record.results, record.errors, record.devices) == (8, 7, 1, {"cpu": 7})
+    assert record.reasons == {"AudioError: not decodable (Format not recognised.): it is an HTML page": 1}
+    assert record.new_audio_s == pytest.approx(sum(n for n in range(1000, 1008) if n != 1001) / 16_000, abs=0.005)
+    assert _run(tmp_path, str(tmp_path / "*.wav"), "inference.batch_size=1") == 0
+    record = read_record(tmp_path / "out")
+    assert record is not None and (record.rows, record.reused, record.message) == (12, 8, "")

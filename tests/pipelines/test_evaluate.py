@@ -131,10 +131,10 @@ def test_streaming_results_are_joined_to_sessions_and_found_by_the_name_of_the_a
     (tmp_path / "results.jsonl").write_text(json.dumps(_row(1, "up stop", audio_filepath="x/lift.wav")) + "\n")
     final = {"session": "lift", "type": "final", "revision": 1, "words": [], "start_ms": 0, "end_ms": 5}
     results = [
-        {**final, "result_id": "2", "utterance": 1, "text": "stop"},
-        {**final, "result_id": "1", "utterance": 0, "text": "up"},
-        {**final, "result_id": "0", "utterance": 0, "text": "cup", "revision": 0},
-        {**final, "result_id": "3", "utterance": -1, "type": "session_end", "text": ""},
+        {**final, "result_id": "lift/7/1/1", "utterance": 1, "text": "stop"},
+        {**final, "result_id": "lift/7/0/1", "utterance": 0, "text": "up"},
+        {**final, "result_id": "lift/7/0/0", "utterance": 0, "text": "cup", "revision": 0},
+        {**final, "result_id": "lift/7/-1/end", "utterance": -1, "type": "session_end", "text": ""},
     ]
     (tmp_path / "tail.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     figures = tmp_path / "figures.json"
@@ -142,6 +142,23 @@ def test_streaming_results_are_joined_to_sessions_and_found_by_the_name_of_the_a
     against = json.loads(figures.read_text())["against"]
     assert (against["rows"], against["equal_texts"], against["word_difference_rate"]) == (1, 1, 0.0)
     assert "  equal_texts: 1\n" in capsys.readouterr().out
+
+
+def test_a_replay_is_compared_with_the_live_run_session_by_session(tmp_path: Path) -> None:
+    pytest.importorskip("jiwer")
+    spans = {"start_ms": 0, "end_ms": 5}
+    live, again = [], [_row(3, error="late", session="a", stage="order")]
+    for beginning, texts in ((0, ["one", "two"]), (9, ["three"])):
+        for utterance, text in enumerate(texts):
+            name = {"result_id": f"a/{beginning}/{utterance}/1", "session": "a", "utterance": utterance, "revision": 1}
+            live.append({**name, "type": "final", "text": text, "words": [], **spans})
+            again.append({**_row(1 + beginning, text), **name, "words": [], "segments": [spans]})
+    for file, rows in (("live", live), ("again", again[::-1])):
+        (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    figures = tmp_path / "figures.json"
+    assert main([str(tmp_path / "again.jsonl"), "--against", str(tmp_path / "live.jsonl"), "--json", str(figures)]) == 0
+    against = json.loads(figures.read_text())["against"]
+    assert (against["rows"], against["equal_texts"], against["only_here"], against["only_there"]) == (2, 2, 0, 0)
 
 
 def test_parquet_results_are_read_as_json_lines_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

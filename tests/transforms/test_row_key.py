@@ -9,6 +9,7 @@ import yaml
 from model_runtime.card import load_card
 from model_runtime.devices import RouteConfig
 from model_runtime.recipe import PACKAGE_RECIPES
+from model_runtime.tune import write_best
 from transforms.records import ClipRow
 from transforms.row_key import row_key, work_fingerprint
 
@@ -75,6 +76,9 @@ def test_fingerprint_follows_the_bytes_of_the_model_files(tmp_path: Path) -> Non
     recipe["vad"]["model"] = "./model"
     (tmp_path / "r.yaml").write_text(yaml.safe_dump(recipe))
     before = work_fingerprint(str(tmp_path / "r.yaml"), RouteConfig(), ())
+    assert work_fingerprint(str(tmp_path / "r.yaml"), RouteConfig(), ()) == before
+    # What is only about speed spoils nothing that is finished.
+    write_best(load_card(str(folder)), {"float32": 3})
     assert work_fingerprint(str(tmp_path / "r.yaml"), RouteConfig(), ()) == before
     with next(folder.glob("*.tflite")).open("ab") as file:
         file.write(b"\0")

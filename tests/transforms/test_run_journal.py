@@ -9,6 +9,7 @@ import pytest
 from model_runtime.errors import LockedError
 from transforms.run_journal import Done, RunJournal
 from transforms.run_lock import run_lock
+from transforms.tally import Tally
 
 _HOLD = """
 import sys
@@ -24,16 +25,17 @@ def test_reader_sums_up_what_came_since_it_last_looked(tmp_path: Path) -> None:
     journal = RunJournal(str(tmp_path / "j"))
     reader = journal.follow()
     assert reader.read() == Done()
-    journal.add(Done(3, 1, audio_ms=50))
-    assert reader.read() == Done(3, 1, audio_ms=50)
-    journal.add(Done(2, reused=2, number=4, part="p"))
-    assert (reader.read(), reader.parts) == (Done(5, 1, 2, 50), {4: "p"})
-    assert (journal.follow().read(), reader.read()) == (Done(5, 1, 2, 50),) * 2
+    journal.add(Done(Tally(3, 1, devices={"cpu": 2}), audio_ms=50))
+    assert reader.read() == Done(Tally(3, 1, devices={"cpu": 2}), audio_ms=50)
+    journal.add(Done(Tally(2, devices={"cpu": 1, "npu": 1}), reused=2, number=4, part="p"))
+    total = Done(Tally(5, 1, devices={"cpu": 3, "npu": 1}), 2, 50)
+    assert (reader.read(), reader.parts) == (total, {4: "p"})
+    assert (journal.follow().read(), reader.read()) == (total, total)
 
 
 def test_entry_that_is_only_half_there_waits(tmp_path: Path) -> None:
     journal = RunJournal(str(tmp_path / "j"))
-    journal.add(Done(3))
+    journal.add(Done(Tally(3)))
     whole = Path(journal.path).read_bytes()
     reader = journal.follow()
     Path(journal.path).write_bytes(whole + whole[:5])
