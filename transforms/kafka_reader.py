@@ -189,7 +189,7 @@ _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
 @cache
 def joint_watermark(config: KafkaConfig) -> JointWatermark:
     """Gives the watermark of the partitions that this process reads with a configuration."""
-    return JointWatermark(forget_after_s=60)
+    return JointWatermark(forget_after_s=20)
 
 
 @contextmanager

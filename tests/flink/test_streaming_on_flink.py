@@ -3,16 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from benchmarks.delivery import compare, expected_finals, said
 from model_runtime import Audio, SpeechEngine
+from model_runtime.decode import decode_file, encode_linear16
 from model_runtime.devices import RouteConfig
 from model_runtime.errors import ConfigError
 from pipelines.command_line import parse_command_line
 from pipelines.flink import check_job_server_flags
 from pipelines.local_flink import FLAGS
-from pipelines.local_jobs import kill_process
+from pipelines.local_jobs import ROOT, kill_process
+from service.wire import NO_SEQUENCE, ChunkHeaders, encode_headers
+from transforms.session_book import incarnation_at
 
 pytestmark = [pytest.mark.flink, pytest.mark.kafka, pytest.mark.timeout(1200)]
 
@@ -77,6 +83,49 @@ def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job
     assert delivery.repeated == 0
 
 
+def test_field_case_k05_records_that_are_deleted_before_a_restart_are_no_silent_join(job: LiveJob) -> None:
+    setting = "--set=session.idle_timeout_ms=3600000"
+    plain, numbered = "hole-plain", "hole-numbered"
+    audio = decode_file(ROOT / "samples" / "door_code.wav").samples
+    parts = np.array_split(audio, 3)
+    sent: list[int] = []
+
+    def send(part: np.ndarray, end: bool = False) -> None:
+        producer = KafkaProducer(bootstrap_servers=job.broker.servers, acks="all")
+        for session, sequence in ((plain, NO_SEQUENCE), (numbered, len(sent))):
+            headers = encode_headers(ChunkHeaders("LINEAR16", 16_000, 1, sequence, end))
+            place = producer.send(job.topics.audio, encode_linear16(part), session.encode(), headers=headers).get(60)
+            places.setdefault(session, []).append(incarnation_at(place.partition, place.offset))
+        sent.append(len(part))
+        producer.close()
+
+    def stop() -> str:
+        savepoint = job.flink.stop_with_savepoint(job.id)
+        assert job.driver.wait(60) == 0
+        return f"--savepoint_path={savepoint}"
+
+    places: dict[str, list[int]] = {}
+    # A session is to be ended by the hole, not by the time that restarts take.
+    job.send(stop(), setting)
+    send(parts[0])
+    job.hear("hole", lambda results: {r["session"] for r in results if r["type"] == "partial"} == {plain, numbered})
+    savepoint = stop()
+    send(parts[1])
+    delete_all(job.broker.servers, job.topics.audio)
+    send(parts[2], end=True)
+    job.send(savepoint, setting)
+    results = job.hear("hole", lambda results: over(results) == {plain, numbered})
+    before, behind = incarnations(results, plain)
+    for rows, place, part, reason in ((before, 0, parts[0], "lost"), (behind, 2, parts[2], "end_of_stream")):
+        expected = expected_finals(job.engine, plain, places[plain][place], Audio(part, 16_000))
+        assert compare(expected, rows).is_exact()
+        assert rows[-1]["reason"] == reason
+    (rows,) = incarnations(results, numbered)
+    filled = Audio(np.concatenate([parts[0], np.zeros(sent[0], np.float32), parts[2]]), 16_000)
+    assert compare(expected_finals(job.engine, numbered, places[numbered][0], filled), rows).is_exact()
+    assert [gap["chunks"] for gap in rows[-1]["gaps"]] == [1]
+
+
 def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> None:
     assert job.leave() == 0
     assert job.flink.runs(job.id)
@@ -130,6 +179,15 @@ def said_after(engine: SpeechEngine, audio: Audio, places: list[int], rows: list
 
 def incarnation(rows: list[dict[str, Any]]) -> int:
     return int(rows[0]["result_id"].split("/")[-3])
+
+
+def delete_all(servers: str, topic: str) -> None:
+    """Deletes every record that a topic has now, as retention does."""
+    with KafkaConsumer(bootstrap_servers=servers) as consumer:
+        ends = consumer.end_offsets([TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)])
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    admin.delete_records(ends)
+    admin.close()
 
 
 def over(results: list[dict[str, Any]]) -> set[str]:
