@@ -104,9 +104,9 @@ def test_reading_waits_while_too_much_of_what_was_read_is_not_yet_heard(rounds: 
     reading = rounds(max_round_records=10, max_waiting_records=10, max_round_ms=100)
     send(reading.config, 40)
     first = reading.read_until(lambda records: len(records) >= 10)
-    WAITING.heard(*reading.partition, -1)
+    WAITING.heard(reading.config.topics.audio, 0, -1)
     assert reading.read() == []
-    WAITING.heard(*reading.partition, first[-1].offset)
+    WAITING.heard(reading.config.topics.audio, 0, first[-1].offset)
     then = reading.read_until(lambda records: len(records) >= 1)
     assert [record.offset for record in first + then] == list(range(len(first) + len(then)))
 
