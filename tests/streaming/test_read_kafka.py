@@ -21,6 +21,7 @@ from transforms.kafka_reader import close_readers, note_durable
 from transforms.kafka_topics import list_partitions
 from transforms.read_kafka import _CommittingReadPartitionFn, _ReadPartitionFn
 from transforms.stream_records import KafkaPartition, KafkaRecord
+from transforms.waiting_records import WAITING
 
 pytestmark = pytest.mark.kafka
 
@@ -97,6 +98,17 @@ def test_what_is_read_again_after_a_failure_has_the_times_that_it_had_before(rou
     times = [(record.offset, record.event_ms, record.stream_ms) for record in first]
     assert [(record.offset, record.event_ms, record.stream_ms) for record in again] == times[: len(again)]
     assert reading.watermark_ms() == again[-1].stream_ms - reading.config.allowed_disorder_ms < watermark_ms
+
+
+def test_reading_waits_while_too_much_of_what_was_read_is_not_yet_heard(rounds: Callable[..., Rounds]) -> None:
+    reading = rounds(max_round_records=10, max_waiting_records=10, max_round_ms=100)
+    send(reading.config, 40)
+    first = reading.read_until(lambda records: len(records) >= 10)
+    WAITING.heard(reading.config.topics.audio, 0, -1)
+    assert reading.read() == []
+    WAITING.heard(reading.config.topics.audio, 0, first[-1].offset)
+    then = reading.read_until(lambda records: len(records) >= 1)
+    assert [record.offset for record in first + then] == list(range(len(first) + len(then)))
 
 
 def test_records_come_once_and_in_order_over_rounds_of_bounded_size(rounds: Callable[..., Rounds]) -> None:
