@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, chunk_offsets, compare, expected_finals
+from benchmarks.delivery import Delivery, chunk_places, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
 from pipelines.local_flink import TASKMANAGERS, LocalFlink, running_flink
@@ -215,10 +215,10 @@ def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, An
 
 def _expected(servers: str, topic: str, said: dict[str, Audio]) -> dict[str, Any]:
     engine = SpeechEngine.load("streaming")
-    offsets = chunk_offsets(servers, topic)
+    places = chunk_places(servers, topic)
     expected: dict[str, Any] = {}
     for session, audio in said.items():
-        expected |= expected_finals(engine, session, offsets[session][0], audio)
+        expected |= expected_finals(engine, session, places[session][0], audio)
     return expected
 
 

@@ -8,6 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 from model_runtime import Audio, SpeechEngine
 from model_runtime.records import Final
 from transforms.result import Heard, event_to_result
+from transforms.session_book import incarnation_at
 
 Said: TypeAlias = tuple[Any, ...]
 """What a final says: text, words, start and end."""
@@ -64,9 +65,9 @@ def compare(expected: Mapping[str, Said], results: Iterable[Mapping[str, Any]]) 
     )
 
 
-def chunk_offsets(servers: str, topic: str) -> dict[str, list[int]]:
-    """Gives the offsets of each session's records in a topic."""
-    offsets: dict[str, list[int]] = {}
+def chunk_places(servers: str, topic: str) -> dict[str, list[int]]:
+    """Gives for each record of each session in a topic the number that a session has which begins there."""
+    places: dict[str, list[int]] = {}
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
         consumer.assign(partitions)
@@ -74,5 +75,6 @@ def chunk_offsets(servers: str, topic: str) -> dict[str, list[int]]:
         while any(consumer.position(partition) < ends[partition] for partition in partitions):
             for records in consumer.poll(timeout_ms=100).values():
                 for record in records:
-                    offsets.setdefault(record.key.decode(), []).append(record.offset)
-    return offsets
+                    place = incarnation_at(record.partition, record.offset)
+                    places.setdefault(record.key.decode(), []).append(place)
+    return places

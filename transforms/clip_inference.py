@@ -166,7 +166,8 @@ class _Inference(NamedTuple):
         answers = self.engine.run([clip.audio for clip in clips], self.config.batch_size, self.tally)
         made_by, results = self.engine.made_by(), []
         for (row, (samples, rate_hz)), events in zip(clips, answers, strict=True):
-            heard = HeardClip(row, rate_hz, self.clean)
+            # Of a recording in pieces the scout has written the clean audio, without seams.
+            heard = HeardClip(row, rate_hz, self.clean if row.piece is None else None)
             heard.take(events)
             results.append(heard.result(len(samples), made_by))
         return results

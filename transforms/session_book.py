@@ -122,10 +122,15 @@ class SessionBook(msgspec.Struct, array_like=True, kw_only=True):
         return end_ms if gap_ms is None else min(gap_ms, end_ms)
 
 
+def incarnation_at(partition: int, offset: int) -> int:
+    """Gives the number of a session whose first record stands there."""
+    return max(0, partition) * _PARTITION + offset
+
+
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(
-        incarnation=max(0, chunk.partition) * _PARTITION + (chunk.offset if chunk.offset >= 0 else chunk.event_ms),
+        incarnation=incarnation_at(chunk.partition, chunk.offset if chunk.offset >= 0 else chunk.event_ms),
         encoding=chunk.encoding,
         sample_rate_hz=chunk.sample_rate_hz,
         channels=chunk.channels,

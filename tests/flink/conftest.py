@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, chunk_offsets, compare, expected_finals
+from benchmarks.delivery import Delivery, chunk_places, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
 from pipelines.local_flink import LocalFlink, is_fetched, running_flink
@@ -97,15 +97,15 @@ class LiveJob:
 
     def delivery(self, name: str, results: list[dict[str, Any]]) -> Delivery:
         """Gives what became of the finals of these sessions."""
-        offsets = self.offsets()
+        places = self.places()
         expected = {}
         for session, audio in self.recordings(name).items():
-            expected |= expected_finals(self.engine, session, offsets[session][0], audio)
+            expected |= expected_finals(self.engine, session, places[session][0], audio)
         return compare(expected, results)
 
-    def offsets(self) -> dict[str, list[int]]:
-        """Gives the offset of every chunk of every session."""
-        return chunk_offsets(self.broker.servers, self.topics.audio)
+    def places(self) -> dict[str, list[int]]:
+        """Gives the place of every chunk of every session."""
+        return chunk_places(self.broker.servers, self.topics.audio)
 
 
 def ended(results: list[dict[str, Any]]) -> set[str]:

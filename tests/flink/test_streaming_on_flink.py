@@ -96,11 +96,11 @@ def test_other_models_take_over_at_a_savepoint(job: LiveJob) -> None:
     sessions = job.recordings("upgrade")
     results = job.hear("upgrade", lambda results: len(over(results)) == len(sessions))
     engine = SpeechEngine.load("streaming", RouteConfig(variants=("int8", "float32")))
-    offsets, cut_short = job.offsets(), set()
+    places, cut_short = job.places(), set()
     for session, audio in sessions.items():
         old, *new = incarnations(results, session)
         finals = {row["result_id"]: said(row) for row in old if row["type"] == "final" and not row["reason"]}
-        expected = expected_finals(job.engine, session, offsets[session][0], audio)
+        expected = expected_finals(job.engine, session, places[session][0], audio)
         assert finals.items() <= expected.items()
         for last in (row for row in old if row["type"] == "final" and row["reason"]):
             cut_short.add(session)
@@ -112,7 +112,7 @@ def test_other_models_take_over_at_a_savepoint(job: LiveJob) -> None:
             (rows,) = new
             first = int(rows[0]["result_id"].split("/")[-3])
             chunk_samples = round(audio.sample_rate_hz * CHUNK_MS / 1000)
-            rest = audio.samples[offsets[session].index(first) * chunk_samples :]
+            rest = audio.samples[places[session].index(first) * chunk_samples :]
             expected = expected_finals(engine, session, first, Audio(rest, audio.sample_rate_hz))
             assert compare(expected, rows).is_exact()
             assert (rows[-1]["reason"], rows[-1]["model"]) == ("end_of_stream", engine.made_by().model)

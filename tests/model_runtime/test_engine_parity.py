@@ -182,16 +182,16 @@ def test_what_two_looks_agree_on_stands_to_the_end(
     engine: Callable[..., SpeechEngine], samples: list[Audio], asr: str
 ) -> None:
     recipe = Recipe("looks", None, VAD, AsrConfig(asr, hears="original"))
+    standing = 0
     for events in engine(recipe).run(samples):
         finals = {event.utterance: event.text for event in events if isinstance(event, Final)}
-        partials = [event for event in events if isinstance(event, Partial)]
-        assert partials
-        for partial in partials:
+        for partial in [event for event in events if isinstance(event, Partial)]:
             assert partial.stability is not None
             stands = partial.text[: round(partial.stability * len(partial.text))]
             assert stands.split() == partial.text.split()[: len(stands.split())]
             assert finals[partial.utterance].startswith(stands)
-        assert any(partial.stability for partial in partials)
+            standing += len(stands.split())
+    assert standing > 10
 
 
 @pytest.mark.parametrize("quantised", ["float32", "dynamic_range"])

@@ -3,6 +3,7 @@
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from uuid import uuid4
 
 import pytest
@@ -57,8 +58,8 @@ class Rounds:
         return records
 
     def place(self) -> tuple[EndlessRange, ManualWatermarkEstimator]:
-        """What a checkpoint holds."""
-        return self.restriction, ManualWatermarkEstimator(self.watermark.current_watermark())
+        """What a checkpoint holds, which the rounds that follow leave alone."""
+        return copy(self.restriction), ManualWatermarkEstimator(self.watermark.current_watermark())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from model_runtime import Audio, AudioError, DeviceError, Enhanced, Event, Final
 from model_runtime.calls import CallTally
 from model_runtime.stream import Stream
 from transforms.clip_inference import InferenceConfig, infer_rows
-from transforms.records import ClipResult, ClipRow
+from transforms.records import ClipResult, ClipRow, Piece
 from transforms.write_audio import CleanFolder, EnhancedConfig
 
 MADE_BY = MadeBy("stand-in:1:float32", "cpu")
@@ -34,7 +34,7 @@ class _Recorder:
         self.calls.append(sizes)
         if 666 in sizes:
             raise AudioError("666 samples")
-        return [[Final(0, 0, str(size), (), 1.0, 0, size)] for size in sizes]
+        return [[Final(0, 0, str(size), (), 1.0, 0, size), Enhanced(0, bytes(4 * size))] for size in sizes]
 
     def run_streams(self, streams: Sequence[Stream], batch_size: int, tally: CallTally) -> None:
         """Says the number of each block, and the rate at the end; the blocks of all streams in turn."""
@@ -141,6 +141,13 @@ def test_clips_of_like_length_come_together() -> None:
 def test_audio_in_hand_is_bounded_by_seconds() -> None:
     calls, _ = _infer([_row(n, 8000) for n in range(5)], max_batch_s=1.0)
     assert calls == [[8000, 8000], [8000, 8000], [8000]]
+
+
+def test_piece_leaves_the_clean_audio_of_its_recording_alone(tmp_path: Path) -> None:
+    rows = [_row(1, 100), _row(2, 100, piece=Piece("k", 0, 2, 0.0, 0.1))]
+    whole, piece = infer_rows(_Recorder(), rows, InferenceConfig(), CleanFolder(str(tmp_path), EnhancedConfig(True)))
+    assert [path.name for path in (tmp_path / "enhanced").iterdir()] == [Path(whole.enhanced_path).name]
+    assert (piece.enhanced_path, piece.piece) == ("", Piece("k", 0, 2, 0.0, 0.1))
 
 
 def test_duplicate_rows_have_one_result_each() -> None:
