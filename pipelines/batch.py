@@ -223,8 +223,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         def execute() -> str:
             if _is_local(options):
                 # A model or device that is refused is refused here, once and in words, and not in every worker's trace.
-                step.load()
-                if options.view_as(DirectOptions).direct_running_mode == "multi_processing":
+                mode = options.view_as(DirectOptions).direct_running_mode
+                step.load(_workers(options) if mode == "multi_threading" else 1)
+                if mode == "multi_processing":
                     # The workers are other processes and start their own.
                     end_idle()
             build(pipeline, config, parts, step)

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -41,14 +42,6 @@ class ClipWorkers:
         self._process: ClipProcess | None = None
         self._answered = False
         self._put_apart = 0
-
-    def start(self) -> None:
-        """Makes sure that the models are loaded.
-
-        Raises:
-            SpeechError: they cannot be loaded.
-        """
-        self._running()
 
     def run(self, rows: Sequence[ClipRow], effort: Effort) -> Iterator[ClipResult]:
         """Gives one result for every row, in no order.
@@ -117,6 +110,20 @@ def take_process(settings: Settings) -> ClipProcess:
             if process.alive:
                 return process
     return ClipProcess(settings)
+
+
+def start_idle(settings: Settings, count: int) -> None:
+    """Starts processes with these settings, side by side, until so many are idle.
+
+    Raises:
+        SpeechError: the models cannot be loaded.
+    """
+    with ThreadPoolExecutor(count) as pool:
+        taken = [pool.submit(take_process, settings) for _ in range(count)]
+    with _idle_lock:
+        _idle.setdefault(_name(settings), []).extend(each.result() for each in taken if each.exception() is None)
+    for each in taken:
+        each.result()
 
 
 def end_idle() -> None:

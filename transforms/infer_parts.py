@@ -15,7 +15,7 @@ from model_runtime.recipe import load_recipe
 from transforms.batch_work import BatchWork, EngineRunner, batch_weight, row_weight
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_protocol import Settings
-from transforms.clip_workers import ClipWorkers
+from transforms.clip_workers import ClipWorkers, start_idle
 from transforms.cut_rows import CutWork
 from transforms.engine_handle import _EngineFn
 from transforms.finished_rows import FinishedRows
@@ -50,8 +50,8 @@ class InferParts(beam.PTransform):
         self.order = order
         self._infer = _InferBatchFn(order, loader)
 
-    def load(self) -> None:
-        """Loads the models, for the workers of this process to take over while this transform lives.
+    def load(self, workers: int = 1) -> None:
+        """Loads the models, for so many workers of this process to take over while this transform lives.
 
         Raises:
             ConfigError, ModelError, DeviceError, WorkerError: what would else fail in every worker.
@@ -59,7 +59,7 @@ class InferParts(beam.PTransform):
         # A copy shares the engine; the step itself must stay without one, or it could not be pickled.
         self._loaded = copy(self._infer)
         self._loaded.setup()
-        self._loaded.load_runner()
+        self._loaded.load_runner(workers)
 
     def expand(self, parts: beam.PCollection[Part]) -> beam.PCollection[PartDone]:
         finished_rows = Shared()
@@ -167,11 +167,10 @@ class _InferBatchFn(_EngineFn):
             super().setup()
         self._work = BatchWork(self._order, self._workers or EngineRunner(self.engine, self._order))
 
-    def load_runner(self) -> None:
-        """Starts the process with the models and leaves it to the first worker."""
+    def load_runner(self, workers: int) -> None:
+        """Starts processes with the models and leaves them to the workers."""
         if self._workers is not None:
-            self._workers.start()
-            self._workers.close()
+            start_idle(self._settings, workers)
 
     def process(self, element: list[KeyedRow]) -> Iterator[tuple[int, PartRows]]:
         for done in self._work.do(element):

@@ -19,8 +19,8 @@ class ReplaySessions(beam.PTransform):
         self.order = order
         self._replay = _ReplayPartFn(order)
 
-    def load(self) -> None:
-        """Loads the models, for the workers of this process to take over while this transform lives.
+    def load(self, workers: int = 1) -> None:
+        """Loads the models, for the workers of this process to share while this transform lives.
 
         Raises:
             ConfigError, ModelError, DeviceError: what would else fail in every worker.

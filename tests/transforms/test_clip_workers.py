@@ -11,7 +11,7 @@ from model_runtime.devices import RouteConfig
 from model_runtime.errors import ModelError, WorkerError
 from transforms.clip_inference import InferenceConfig
 from transforms.clip_protocol import Settings
-from transforms.clip_workers import ClipWorkers, Effort, end_idle
+from transforms.clip_workers import ClipWorkers, Effort, end_idle, start_idle, take_process
 from transforms.records import ClipResult, ClipRow
 
 # Clips are answered with their length, but for some lengths, whose only effect is on the process.
@@ -53,9 +53,13 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     end_idle()
 
 
-def _workers(recipe: str = "any", **settings: object) -> ClipWorkers:
+def _settings(recipe: str = "any", **settings: object) -> Settings:
     config = InferenceConfig(**settings)  # type: ignore[arg-type]
-    return ClipWorkers(Settings("killing_engine:load", recipe, RouteConfig(), config))
+    return Settings("killing_engine:load", recipe, RouteConfig(), config)
+
+
+def _workers(**settings: object) -> ClipWorkers:
+    return ClipWorkers(_settings(**settings))
 
 
 def _rows(*sizes: int) -> list[ClipRow]:
@@ -111,8 +115,8 @@ def test_rows_that_were_answered_before_a_death_are_not_done_again(calls: Path) 
 
 def test_process_that_was_killed_between_two_hands_is_replaced(calls: Path) -> None:
     workers = _workers()
-    workers.start()
-    process = workers._process._process  # type: ignore[union-attr]
+    workers._process = take_process(_settings())
+    process = workers._process._process
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     texts, _ = _run(workers, 100)
@@ -129,12 +133,25 @@ def test_process_is_kept_for_the_next_hand_and_taken_over_by_another(calls: Path
 
 def test_engine_that_cannot_be_loaded_says_what_it_says_here(calls: Path) -> None:
     with pytest.raises(ModelError, match=r"^/m.tflite: is a Git LFS pointer$"):
-        _workers("refused").start()
+        start_idle(_settings("refused"), 2)
 
 
 def test_engine_that_dies_at_load_is_an_error_of_the_job(calls: Path) -> None:
     with pytest.raises(WorkerError, match=r"^the process that loads the models was killed by SIGILL$"):
-        _workers("dies").start()
+        start_idle(_settings("dies"), 1)
+
+
+def test_processes_that_were_started_before_are_taken_over_by_as_many_workers(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_idle(_settings(), 2)
+    monkeypatch.setattr("transforms.clip_process.subprocess.Popen", None)
+    hands = [_workers(), _workers()]
+    for workers in hands:
+        assert [result.pred_text for result in workers.run(_rows(100), Effort())] == ["100"]
+    for workers in hands:
+        workers.close()
+    assert len({line.partition(" ")[0] for line in calls.read_text().splitlines()}) == 2
 
 
 def test_process_that_dies_of_every_row_is_an_error_of_the_job(calls: Path) -> None:
