@@ -2,9 +2,10 @@
 
     python -m benchmarks.whisper_waiting [--transcriptions 1 8] [--talkers 1 9] [--seconds 90]
 
-Talkers, who fall silent after 25 s, one 0.3 s after the other, so that each utterance can begin a bundle of its own, and
-listeners with faint noise, live through a real broker and the job on Prism. What a listener's chunk waits is the time from the capture of its last sample to its clean audio; chunks
-that came while an utterance was being transcribed (from a talker's speech_end to its final) are told from the others.
+Talkers, who fall silent after 25 s, one 0.3 s after the other, so that each utterance can begin a bundle of its own,
+and listeners with faint noise, live through a real broker and the job on Prism. What a listener's chunk waits is the
+time from the capture of its last sample to its clean audio; chunks that came while an utterance was being transcribed
+(from a talker's speech_end to its final) are told from the others.
 """
 
 import argparse
