@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from kafka import KafkaProducer
 
-from benchmarks.delivery import Delivery, chunk_places, compare, expected_finals
+from benchmarks.delivery import Delivery, Said, chunk_places, compare, expected_finals
 from model_runtime import Audio, SpeechEngine
 from model_runtime.decode import decode_file
 from pipelines.local_flink import TASKMANAGERS, LocalFlink, running_flink
@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 _CHUNK_MS = 100
 _PARTITIONS = 2
 _SENT_S = 600
-_RECOVERED_S = 300
+_RECOVERED_S = 900
 _ALL_SAID_S = 600
 # How long the job is left in peace between a recovery and the next kill, and how long a killed broker stays away.
 _PEACE_S = 6.0
@@ -66,7 +66,8 @@ class _Speakers:
     """Plays the samples as sessions in real time, again and again, until it is told to end."""
 
     def __init__(self, servers: str, topic: str, clips: dict[str, Audio]) -> None:
-        self.audio: dict[str, Audio] = {}
+        # The clip that each session has played.
+        self.clips: dict[str, str] = {}
         self._clips = clips
         self._topic = topic
         self._over = threading.Event()
@@ -97,7 +98,7 @@ class _Speakers:
         turn = 0
         while not self._over.is_set():
             session = f"{name}-{turn}"
-            self.audio[session] = self._clips[name]
+            self.clips[session] = name
             start_s = time.time()
             for piece in cut(Recording(session, self._clips[name]), _CHUNK_MS, "LINEAR16", 1.0):
                 time.sleep(max(0.0, start_s + piece.due_ms / 1000 - time.time()))
@@ -163,14 +164,15 @@ class _Chaos:
         self._broker.start()
 
 
-def run_chaos(kills: int, minutes: float, seed: int, folder: Path) -> Report:
+def run_chaos(kills: int, minutes: float, speakers: int, seed: int, folder: Path) -> Report:
     """Runs a cluster, a broker and the job, kills parts, and compares what was said with the engine.
 
     Args:
         kills, minutes: the end comes after so many kills, or when the time is over.
+        speakers: how many samples are played at the same time.
     """
     began_s = time.monotonic()
-    clips = {path.stem: decode_file(path) for path in sorted((ROOT / "samples").glob("*.wav"))}
+    clips = {path.stem: decode_file(path) for path in sorted((ROOT / "samples").glob("*.wav"))[:speakers]}
     topics = TopicsConfig()
     with running_broker(free_port(), folder) as broker, running_flink(folder / "flink") as flink:
         create_topics(broker.servers, topics, _PARTITIONS)
@@ -178,24 +180,24 @@ def run_chaos(kills: int, minutes: float, seed: int, folder: Path) -> Report:
         arguments = [f"--set={name}={value}" for name, value in settings.items()]
         job, driver = flink.send(arguments, folder / "driver.log")
         driver.send_signal(signal.SIGINT)
-        speakers = _Speakers(broker.servers, topics.audio, clips)
-        speakers.start()
+        stage = _Speakers(broker.servers, topics.audio, clips)
+        stage.start()
         chaos = _Chaos(flink, broker, job, random.Random(seed))
         try:
             end_s = time.monotonic() + 60 * minutes
             while len(chaos.kills) < kills and time.monotonic() < end_s:
                 chaos.strike()
         finally:
-            speakers.end()
+            stage.end()
         chaos.settle()
-        results = _all_said(broker.servers, topics.results, set(speakers.audio))
+        results = _all_said(broker.servers, topics.results, set(stage.clips))
         restores = flink.restores(job)
         flink.cancel(job)
-        expected = _expected(broker.servers, topics.audio, speakers.audio)
+        expected = _expected(broker.servers, topics.audio, clips, stage.clips)
     delivery = compare(expected, results)
-    audio_s = sum(audio.duration_s for audio in speakers.audio.values())
+    audio_s = sum(clips[clip].duration_s for clip in stage.clips.values())
     took_s = time.monotonic() - began_s
-    return Report(chaos.kills, len(speakers.audio), audio_s, restores, delivery, seed, took_s)
+    return Report(chaos.kills, len(stage.clips), audio_s, restores, delivery, seed, took_s)
 
 
 def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, Any]]:
@@ -213,13 +215,16 @@ def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, An
     return results
 
 
-def _expected(servers: str, topic: str, said: dict[str, Audio]) -> dict[str, Any]:
+def _expected(servers: str, topic: str, clips: dict[str, Audio], sessions: dict[str, str]) -> dict[str, Said]:
+    """Gives the finals of all sessions; each clip is heard once, as what is said of it differs in the ids alone."""
     engine = SpeechEngine.load("streaming")
+    finals = {clip: list(expected_finals(engine, "", 0, audio).items()) for clip, audio in clips.items()}
     places = chunk_places(servers, topic)
-    expected: dict[str, Any] = {}
-    for session, audio in said.items():
-        expected |= expected_finals(engine, session, places[session][0], audio)
-    return expected
+    return {
+        f"{session}/{places[session][0]}{id_.removeprefix('/0')}": words
+        for session, clip in sessions.items()
+        for id_, words in finals[clip]
+    }
 
 
 def render(report: Report) -> str:
@@ -253,13 +258,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.chaos", description="Kills parts of a job on Flink.")
     parser.add_argument("--kills", type=int, default=100, help="default: %(default)s")
     parser.add_argument("--minutes", type=float, default=math.inf, help="no kill begins later; default: no limit")
+    parser.add_argument("--speakers", type=int, default=7, help="samples played at a time, default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="decides what is killed and when, default: %(default)s")
     parser.add_argument("--write", type=Path, help="file in which the figures take the place of the last ones")
     args = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", force=True)
     logging.getLogger("kafka").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="unison-chaos-") as name:
-        report = run_chaos(args.kills, args.minutes, args.seed, Path(name))
+        report = run_chaos(args.kills, args.minutes, args.speakers, args.seed, Path(name))
     text = render(report)
     print(text)
     if args.write is not None:

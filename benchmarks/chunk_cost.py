@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -64,47 +65,54 @@ class DeafEngine:
 
 def run_job(arguments: Sequence[str]) -> int:
     """Runs the streaming job with an engine that is deaf."""
-    _EngineFn.load_engine = lambda fn: DeafEngine()  # type: ignore[method-assign,assignment,return-value]
+    _EngineFn.load_engine = lambda fn: DeafEngine()
     return run_streaming(list(arguments))
 
 
 def measure_chunks() -> list[tuple[str, float, str]]:
-    """Gives rows (what, CPU us per chunk, ratio) of 20 sessions at once and live."""
+    """Gives rows (what, CPU us per chunk, ratio) of 20 sessions, at once and live, beside reading alone.
+
+    Time in which the job waits for the broker costs rounds as well: on a busy machine all rows are those of that time.
+    """
     topics = TopicsConfig()
-    silence = Audio(np.zeros(SECONDS * _RATE_HZ, np.float32), _RATE_HZ)
-    chunks = SESSIONS * SECONDS * 10
-    rows = []
+    costs: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="unison-chunks-") as name:
         folder, port = Path(name), free_port()
         servers = f"127.0.0.1:{port}"
         with running_broker(port, folder):
             create_topics(servers, topics)
-            settings = {"kafka.bootstrap_servers": servers, "kafka.start": "earliest", "results.enhanced": "false"}
-            code = "import sys; from benchmarks.chunk_cost import run_job; sys.exit(run_job(sys.argv[1:]))"
-            command = [sys.executable, "-c", code, "--runner=DirectRunner", "--streaming"]
-            command += [f"--set={field}={value}" for field, value in settings.items()]
-            with (folder / "log").open("wb") as log:
-                job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-            try:
-                follower = Follower(servers, topics.results, from_beginning=True)
-                play([Recording("warm-up", Audio(silence.samples[:1600], _RATE_HZ))], servers, topics.audio, speed=0)
+            with _deaf_job(servers, folder) as job, closing(Follower(servers, topics.results, True)) as follower:
+                play([Recording("warm-up", _silence(0.1))], servers, topics.audio, speed=0)
                 _wait_for_ends(follower, 1)
                 for what, speed in (("at once", 0.0), ("live", 1.0)):
                     before = cpu_s(job.pid)
-                    recordings = [Recording(f"{what}-{number}", silence) for number in range(SESSIONS)]
-                    play(recordings, servers, topics.audio, speed=speed)
+                    recordings = [Recording(f"{what}-{number}", _silence(SECONDS)) for number in range(SESSIONS)]
+                    chunks = play(recordings, servers, topics.audio, speed=speed)
                     _wait_for_ends(follower, SESSIONS)
-                    spent_s = [end - start for end, start in zip(cpu_s(job.pid), before, strict=True)]
-                    rows += [
-                        (f"{what}, {part}", seconds * 1e6 / chunks, "")
-                        for part, seconds in zip(("Python", "Prism"), spent_s, strict=True)
-                    ]
-                follower.close()
-                rows.append(("reading them alone, by kafka-python", _read_us(servers, topics.audio), ""))
-            finally:
-                job.terminate()
-                job.wait(60)
-    return [(what, cost, f"{cost / rows[-1][1]:.1f} times reading") for what, cost, _ in rows]
+                    for part, begin_s, end_s in zip(("Python", "Prism"), before, cpu_s(job.pid), strict=True):
+                        costs[f"{what}, {part}"] = (end_s - begin_s) * 1e6 / chunks
+            read_us = _read_us(servers, topics.audio)
+    costs["reading alone, by kafka-python"] = read_us
+    return [(what, cost, f"{cost / read_us:.1f} times reading") for what, cost in costs.items()]
+
+
+@contextmanager
+def _deaf_job(servers: str, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    settings = {"kafka.bootstrap_servers": servers, "kafka.start": "earliest", "results.enhanced": "false"}
+    code = "import sys; from benchmarks.chunk_cost import run_job; sys.exit(run_job(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "--runner=DirectRunner", "--streaming"]
+    command += [f"--set={field}={value}" for field, value in settings.items()]
+    with (folder / "job.log").open("wb") as log:
+        job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield job
+    finally:
+        job.terminate()
+        job.wait(60)
+
+
+def _silence(seconds: float) -> Audio:
+    return Audio(np.zeros(int(seconds * _RATE_HZ), np.float32), _RATE_HZ)
 
 
 def _wait_for_ends(follower: Follower, sessions: int) -> None:

@@ -29,7 +29,7 @@ class Delivery(NamedTuple):
 
 
 def expected_finals(engine: SpeechEngine, session: str, incarnation: int, audio: Audio) -> dict[str, Said]:
-    """Gives the finals, by their id, of a session that has said nothing but this; its first record had that offset."""
+    """Gives the finals, by their id, of a session that has said nothing but this."""
     (events,) = engine.run([audio])
     heard = Heard(session, incarnation, audio.sample_rate_hz, 0)
     finals = [event_to_result(event, heard, engine.made_by()) for event in events if isinstance(event, Final)]
@@ -66,7 +66,7 @@ def compare(expected: Mapping[str, Said], results: Iterable[Mapping[str, Any]]) 
 
 
 def chunk_places(servers: str, topic: str) -> dict[str, list[int]]:
-    """Gives for each record of each session in a topic the number that a session has which begins there."""
+    """Gives, for each record of each session in a topic, the incarnation of a session that begins with it."""
     places: dict[str, list[int]] = {}
     with KafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]

@@ -2,9 +2,10 @@
 
     python -m benchmarks.whisper_waiting [--transcriptions 1 8] [--talkers 1 9] [--seconds 90]
 
-Talkers, all of which fall silent at once after 25 s, and listeners with faint noise, live through a real broker and the
-job on Prism. What a listener's chunk waits is the time from the capture of its last sample to its clean audio; chunks
-that came while an utterance was being transcribed (from a talker's speech_end to its final) are told from the others.
+Talkers, who fall silent after 25 s, one 0.3 s after the other, so that each utterance can begin a bundle of its own,
+and listeners with faint noise, live through a real broker and the job on Prism. What a listener's chunk waits is the
+time from the capture of its last sample to its clean audio; chunks that came while an utterance was being transcribed
+(from a talker's speech_end to its final) are told from the others.
 """
 
 import argparse
@@ -32,6 +33,7 @@ _COMMAND = "python -m benchmarks.whisper_waiting"
 _LISTENERS = 4
 _SPEECH_S = 25
 _START_S = 300
+_LATER_SAMPLES = 4_800
 _RECIPE = """
 name: waiting
 denoise: {model: unison-denoise}
@@ -39,7 +41,7 @@ vad: {model: unison-vad}
 asr: {model: whisper-tiny.en, hears: original, agreement_interval_ms: INTERVAL}
 endpoint: {silence_after_speech_ms: 1500, max_utterance_ms: 28000}
 """
-_HEAD = """| transcriptions | utterances that end at once | chunks wait, ms: nothing is transcribed | meanwhile | \
+_HEAD = """| transcriptions | utterances that end together | chunks wait, ms: nothing is transcribed | meanwhile | \
 longest | last final after, s |
 |---|---|---|---|---|---|"""
 
@@ -86,7 +88,10 @@ def talk(shared: Path) -> np.ndarray:
 def measure(transcriptions: int, talkers: int, seconds: int, interval_ms: int, speech: np.ndarray) -> str:
     """Runs the job; gives a row of the table."""
     noise = np.random.default_rng(5).normal(0, 0.001, seconds * RATE_HZ).astype(np.float32)
-    recordings = [Recording(f"talker-{number}", Audio(speech, RATE_HZ)) for number in range(talkers)]
+    recordings = [
+        Recording(f"talker-{number}", Audio(np.concatenate([noise[: number * _LATER_SAMPLES], speech]), RATE_HZ))
+        for number in range(talkers)
+    ]
     recordings += [Recording(f"listener-{number}", Audio(noise, RATE_HZ)) for number in range(_LISTENERS)]
     topics = TopicsConfig()
     with tempfile.TemporaryDirectory(prefix="unison-waiting-") as name:

@@ -13,6 +13,7 @@
 # Environment: UNISON_CACHE, UNISON_FLINK_PORT, UNISON_FLINK_DATA, UNISON_FLINK_START_SECONDS, UNISON_PYTHON.
 set -euo pipefail
 
+# Those of flink.pom.xml.
 VERSION=1.19-beam-2.70.0
 DEPLOY="$(cd "$(dirname "$0")" && pwd)"
 ROOT="$(dirname "$DEPLOY")"
@@ -31,30 +32,9 @@ for package in java.lang java.lang.invoke java.lang.reflect java.net java.io jav
   OPENS+=("--add-opens=java.base/$package=ALL-UNNAMED")
 done
 
-say() { echo "flink.sh: $*" >&2; }
-fail() { say "$*"; exit 1; }
+. "$DEPLOY/jars.sh"
 
-need() {
-  command -v "$1" >/dev/null || fail "$1 is missing; install it with: apt-get install openjdk-17-jre-headless maven"
-}
-
-fetch() {
-  if [[ -d "$LIBS" ]]; then return; fi
-  need java
-  need mvn
-  mkdir -p "$HOME_DIR"
-  local work
-  work="$(mktemp -d "$HOME_DIR/fetch.XXXXXX")"
-  say "fetching Flink and Beam's job server with Maven (157 MB, once) into $LIBS"
-  if ! mvn -q -B -f "$DEPLOY/flink.pom.xml" dependency:copy-dependencies -DincludeScope=runtime \
-    -DoutputDirectory="$work/libs" >"$HOME_DIR/fetch.log" 2>&1; then
-    tail -n 20 "$HOME_DIR/fetch.log" >&2
-    fail "Maven could not fetch Flink; its output is in $HOME_DIR/fetch.log"
-  fi
-  # A rename is whole or not at all: a fetch that is broken off is done again, and two at the same time do not mix.
-  mv -T "$work/libs" "$LIBS" 2>/dev/null || [[ -d "$LIBS" ]]
-  rm -rf "$work"
-}
+fetch() { fetch_jars "Flink and Beam's job server (157 MB)" "$DEPLOY/flink.pom.xml" "$HOME_DIR"; }
 
 # A part's process, if it still is what `start` has written down and not a stranger with a reused number.
 running_pid() {
@@ -144,8 +124,14 @@ ready() {
   answers "$PORT" && answers $((PORT + 6)) && [[ "${count:-0}" -ge 2 ]]
 }
 
+# Ends what this `start` has begun; a cluster that ran before is left as it is.
+give_up() {
+  if [[ -n "$fresh" ]]; then stop; fi
+  fail "the cluster did not start: $*"
+}
+
 start() {
-  local part pid port fresh=1
+  local part port fresh=1
   for part in $PARTS; do
     if running_pid "$part" >/dev/null; then fresh=""; fi
   done
@@ -175,12 +161,10 @@ start() {
   local deadline=$((SECONDS + START_SECONDS))
   until ready; do
     for part in $PARTS; do
-      running_pid "$part" >/dev/null || fail "the $part ended while starting: $(tail -n 5 "$DATA/$part.log")"
+      # By its number alone: a process that is just being made does not have its own environment yet.
+      kill -0 "$(cat "$DATA/$part.pid")" 2>/dev/null || give_up "the $part ended: $(tail -n 5 "$DATA/$part.log")"
     done
-    if ((SECONDS >= deadline)); then
-      stop
-      fail "the cluster did not answer within $START_SECONDS s; its output is in $DATA/*.log"
-    fi
+    ((SECONDS < deadline)) || give_up "it did not answer within $START_SECONDS s; its output is in $DATA/*.log"
     sleep 0.2
   done
   say "running: job server 127.0.0.1:$PORT, dashboard http://127.0.0.1:$((PORT + 3)), workers 127.0.0.1:$((PORT + 6)), data in $DATA"

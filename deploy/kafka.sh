@@ -12,8 +12,9 @@
 # UNISON_KAFKA_PORT, UNISON_KAFKA_DATA, UNISON_KAFKA_HEAP, UNISON_KAFKA_START_SECONDS.
 set -euo pipefail
 
+# That of kafka.pom.xml.
 VERSION=4.1.1
-SLF4J_VERSION=1.7.36
+DEPLOY="$(cd "$(dirname "$0")" && pwd)"
 CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
 HOME_DIR="$CACHE/kafka-$VERSION"
 LIBS="$HOME_DIR/libs"
@@ -23,48 +24,9 @@ HEAP="${UNISON_KAFKA_HEAP:-512m}"
 TOPICS="speech.audio speech.results speech.enhanced speech.audio-dlt speech.stats"
 START_SECONDS="${UNISON_KAFKA_START_SECONDS:-120}"
 
-say() { echo "kafka.sh: $*" >&2; }
-fail() { say "$*"; exit 1; }
+. "$DEPLOY/jars.sh"
 
-need() {
-  command -v "$1" >/dev/null || fail "$1 is missing; install it with: apt-get install openjdk-17-jre-headless maven"
-}
-
-fetch() {
-  if [[ -d "$LIBS" ]]; then return; fi
-  need java
-  need mvn
-  mkdir -p "$HOME_DIR"
-  local work
-  work="$(mktemp -d "$HOME_DIR/fetch.XXXXXX")"
-  cat >"$work/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>unison</groupId><artifactId>kafka-libs</artifactId><version>1</version><packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>$VERSION</version>
-    </dependency>
-    <dependency>
-      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>$VERSION</version>
-      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>$SLF4J_VERSION</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-  say "fetching Kafka $VERSION with Maven (40 MB, once) into $LIBS"
-  if ! (cd "$work" && mvn -q -B dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$work/libs") \
-    >"$HOME_DIR/fetch.log" 2>&1; then
-    tail -n 20 "$HOME_DIR/fetch.log" >&2
-    fail "Maven could not fetch Kafka $VERSION; its output is in $HOME_DIR/fetch.log"
-  fi
-  # A rename is whole or not at all: a fetch that is broken off is done again, and two at the same time do not mix.
-  mv -T "$work/libs" "$LIBS" 2>/dev/null || [[ -d "$LIBS" ]]
-  rm -rf "$work"
-}
+fetch() { fetch_jars "Kafka $VERSION (40 MB)" "$DEPLOY/kafka.pom.xml" "$HOME_DIR"; }
 
 # The process that `start` has written down, if it still is that broker and not a stranger with a reused number.
 running_pid() {

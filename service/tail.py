@@ -7,6 +7,7 @@ import argparse
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
@@ -41,6 +42,7 @@ class Follower:
             self._consumer.close()
             raise KafkaError(f"there is no topic {topic}")
         self._consumer.assign(partitions)
+        self._polled: deque[bytes | None] = deque()
         for partition in partitions:
             # Asks for the place now, so that nothing sent from here on is missed.
             self._consumer.position(partition)
@@ -48,16 +50,16 @@ class Follower:
     def results(self, timeout_s: float | None = None) -> Iterator[bytes | None]:
         """Gives the JSON of each result as it comes, and None now and then while there is none.
 
-        Ends after `timeout_s`.
+        Ends after `timeout_s`. Whoever leaves off in the middle and asks again gets what comes next.
         """
         end_s = None if timeout_s is None else time.monotonic() + timeout_s
         while end_s is None or time.monotonic() < end_s:
             polled = self._consumer.poll(timeout_ms=100)
-            for records in polled.values():
-                for record in records:
-                    yield record.value
-            if not polled:
+            self._polled.extend(record.value for records in polled.values() for record in records)
+            if not self._polled:
                 yield None
+            while self._polled:
+                yield self._polled.popleft()
 
     def close(self) -> None:
         """Lets go of the broker."""

@@ -23,8 +23,6 @@ _logger = logging.getLogger(__name__)
 # How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
 _ASK_S = 1.0
 _ANSWER_MS = 1_000
-# A partition's share of a fetch: two full rounds of 100 ms chunks, so that catching up asks the broker less often.
-_FETCH_BYTES = 4 << 20
 
 
 class PartitionReader:
@@ -49,7 +47,6 @@ class PartitionReader:
             auto_offset_reset="none",
             isolation_level="read_committed",
             allow_auto_create_topics=False,
-            max_partition_fetch_bytes=_FETCH_BYTES,
             # Records of a round are decoded by the thread that has asked for them; metrics cost more than they tell.
             metrics_enabled=False,
         )
@@ -192,7 +189,7 @@ _durable_offsets: dict[tuple[KafkaConfig, KafkaPartition], int] = {}
 @cache
 def joint_watermark(config: KafkaConfig) -> JointWatermark:
     """Gives the watermark of the partitions that this process reads with a configuration."""
-    return JointWatermark(forget_after_s=60)
+    return JointWatermark(forget_after_s=20)
 
 
 @contextmanager

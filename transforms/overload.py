@@ -53,6 +53,8 @@ def decide(shedding: list[str], lag: Lag, config: OverloadConfig) -> list[str]:
 
 
 def _is_shed(before: bool, lag: Lag, bounds: tuple[int, int], recover_share: float) -> bool:
+    if not any(bounds):
+        return False
     share = recover_share if before else 1.0
     known = zip((lag.ms, lag.records), bounds, strict=True)
     return any(bound and value is not None and value > bound * share for value, bound in known)

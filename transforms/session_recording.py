@@ -19,6 +19,8 @@ BLOCK_SAMPLES = 1 << 19
 """Samples in a block, 1 MiB; of each session at most one block and a turn's audio are in memory."""
 
 _SPOOL = ".spool"
+# What a WAV can say of its own length, less its header; longer ones are RF64, which the same readers know.
+_WAV_BYTES = 2**32 - 1_024
 
 
 def cut_blocks(pieces: Sequence[SessionAudio], first_block: int) -> tuple[list[bytes], SessionAudio]:
@@ -58,8 +60,9 @@ def write_recording(folder: Path, form: str, event_ms: int, blocks: int, rest: S
         # A replay from before the end of the session: the recording is that of the first time.
         return name
     with atomic_path(folder / name) as path:
-        settings = {"samplerate": rest.sample_rate_hz, "channels": 1, "format": form.upper(), "subtype": "PCM_16"}
-        with soundfile.SoundFile(path, "w", **settings) as file:
+        long = form == "wav" and 2 * blocks * BLOCK_SAMPLES + len(rest.pcm) > _WAV_BYTES
+        kind = "RF64" if long else form.upper()
+        with soundfile.SoundFile(path, "w", rest.sample_rate_hz, 1, "PCM_16", format=kind) as file:
             for pcm in _parts(spool, blocks, rest):
                 file.write(np.frombuffer(pcm, "<i2"))
     drop_spool(folder, rest.life)

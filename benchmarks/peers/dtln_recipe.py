@@ -6,6 +6,9 @@ from pathlib import Path
 
 from pipelines.local_jobs import ROOT
 
+DTLN = "dtln"
+"""The name under which the recipe is asked for."""
+
 _RECIPE = """name: dtln
 denoise: {model: ./dtln, emit: false}
 vad: {model: unison-vad, hears: original}

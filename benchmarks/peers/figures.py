@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 class Plan(NamedTuple):
     """What is measured: models (`none` or recipes, by name), seconds of each live measurement, numbers of live sessions
-    and how many more to search among, numbers of idle sessions; nothing is measured of what is empty.
+    and how many more to search among, numbers of idle sessions (in the first round, with the last model); nothing is
+    measured of what is empty.
     """
 
     models: dict[str, str]
@@ -26,15 +27,15 @@ class FullSpeed(NamedTuple):
 
 
 class Lateness(NamedTuple):
-    """Latency of partials and finals, and from the end of a stream to its last final, in ms; behind: it could not keep
-    up with so many sessions.
+    """Latency of partials and finals, and from the end of a stream to its last final, in ms; cpu_us: CPU time of all
+    processes per chunk; behind: it could not keep up with so many sessions.
     """
 
     p50_ms: float
     p99_ms: float
     end_p50_ms: float
     end_p99_ms: float
-    cpu_cores: float
+    cpu_us: float
     behind: bool
 
 

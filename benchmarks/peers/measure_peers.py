@@ -17,7 +17,7 @@ from benchmarks.peers.no_model import NONE, load_engine
 from benchmarks.peers.search import next_count
 from benchmarks.peers.trial import Trial, TrialError, trial
 from benchmarks.speed import recordings
-from pipelines.local_jobs import free_port, running_broker
+from pipelines.local_jobs import LocalJobError, free_port, running_broker
 
 _SCRIPTS = 4
 _WARM_UP_S = 3.0
@@ -42,6 +42,7 @@ def measure(plan: Plan, candidates: Sequence[Candidate], servers: str | None = N
     findings = {(model, candidate.name): Findings() for model in plan.models for candidate in candidates}
     clips = recordings()
     materials = {model: _material(recipe, clips, plan) for model, recipe in plan.models.items()}
+    last = next(reversed(plan.models), None)
     with tempfile.TemporaryDirectory(prefix="unison-peers-") as name, _broker(servers, Path(name)) as place:
         for number, model, candidate in product(range(plan.rounds), plan.models, candidates):
             found = findings[model, candidate.name]
@@ -50,10 +51,10 @@ def measure(plan: Plan, candidates: Sequence[Candidate], servers: str | None = N
             _say(f"round {number + 1}, {model}: {candidate.title}")
             bench = _Bench(candidate, plan.models[model], place, Path(name), materials[model])
             try:
-                bench.measure(plan, found, number == 0)
-            except TrialError as error:
+                bench.measure(plan, found, plan.idle if number == 0 and model == last else ())
+            except (TrialError, LocalJobError) as error:
                 found.failure = str(error)
-            _say(str(found))
+                _say(found.failure)
     return findings
 
 
@@ -75,31 +76,41 @@ class _Bench(NamedTuple):
     folder: Path
     material: _Material
 
-    def measure(self, plan: Plan, found: Findings, first: bool) -> None:
-        """Adds a round's findings; memory is measured in the first round alone."""
+    def measure(self, plan: Plan, found: Findings, idle: Sequence[int]) -> None:
+        """Adds a round's findings.
+
+        One trial does for all, unless it could not keep up with some number of sessions: its backlog would go on.
+        """
         lateness: dict[int, Lateness] = {}
         found.live.append(lateness)
-        with self._trial() as begun:
-            found.full_speed.append(begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS))
-            if self.candidate.live:
-                self._live(begun, plan, lateness)
-        while self.candidate.live and next_count(lateness, plan.sessions, plan.search) is not None:
+        over = False
+        while not over:
             with self._trial() as begun:
-                self._live(begun, plan, lateness)
-        if first and self.candidate.live and plan.idle:
-            with self._trial() as begun:
-                # Buffers are as large as they get before anything is compared.
-                begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS)
-                for sessions in plan.idle:
-                    found.idle[sessions] = begun.idle_bytes(self.material.opening, sessions)
+                if len(found.full_speed) < len(found.live):
+                    # The first time warms up: the JVM compiles what it finds to be hot.
+                    begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS)
+                    found.full_speed.append(begun.full_speed(self.material.full_speed, _FULL_SPEED_SESSIONS))
+                    _say(f"  full speed: {found.full_speed[-1]}")
+                if not self.candidate.live:
+                    return
+                keeps_up = self._live(begun, plan, lateness)
+                if keeps_up:
+                    self._idle(begun, idle, found)
+            over = keeps_up or (not idle and next_count(lateness, plan.sessions, plan.search) is None)
 
-    def _live(self, begun: Trial, plan: Plan, lateness: dict[int, Lateness]) -> None:
-        """Tries numbers of sessions until there are enough, or one was too much for what is running."""
+    def _live(self, begun: Trial, plan: Plan, lateness: dict[int, Lateness]) -> bool:
+        """Tries numbers of sessions until there are enough (True), or one was too much for what is running (False)."""
         while (count := next_count(lateness, plan.sessions, plan.search)) is not None:
             lateness[count] = begun.live(self.material.live, count)
-            _say(f"{count} sessions: {lateness[count]}")
+            _say(f"  {count} live: {lateness[count]}")
             if lateness[count].behind:
-                return
+                return False
+        return True
+
+    def _idle(self, begun: Trial, counts: Sequence[int], found: Findings) -> None:
+        for count in counts:
+            found.idle[count] = begun.idle_bytes(self.material.opening, count)
+            _say(f"  {count} idle: {found.idle[count]:.0f} bytes each")
 
     def _trial(self) -> "trial":
         return trial(self.candidate, self.recipe, self.servers, self.folder, self.material.warm_up)

@@ -41,8 +41,8 @@ def tables(plan: Plan, candidates: Sequence[Candidate], findings: AllFindings) -
         live = [(candidate, found) for candidate, found in mine if candidate.live]
         parts += [_full_speed(model, mine), _checkpoints(model, mine)]
         if plan.sessions:
-            parts += [_lateness(model, plan, live), _most_sessions(model, live)]
-        if plan.idle:
+            parts += [_lateness(model, plan, live), _live_cpu(model, plan, live), _most_sessions(model, live)]
+        if any(found.idle for _, found in live):
             parts.append(_idle(model, plan, live))
     return parts
 
@@ -51,15 +51,15 @@ def _introduction(plan: Plan) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
     return f"""# Peers
 
-Written by `python -m benchmarks.peers`. All rows are of one run on one machine ({platform.machine()}, Python
-{platform.python_version()}, {RUNTIME.name} {RUNTIME.version}, {versions}), one candidate after the other, {plan.rounds}
-round(s) of all of them, medians of the rounds; each live measurement lasts {plan.seconds:g} s. Compare rows, not
-machines.
+Written by `python -m benchmarks.peers`. All rows are of one run on one machine, one candidate after the other, and are
+medians of {plan.rounds} round(s); each live measurement lasts {plan.seconds:g} s. Compare rows, not machines.
+
+Python {platform.python_version()}, {platform.machine()}, {RUNTIME.name} {RUNTIME.version}; {versions}.
 
     deploy/setup.sh peers                                        # once: makes .venv-peers
     deploy/kafka.sh fetch && deploy/prism.sh && deploy/flink.sh fetch      # once; without Flink its rows are left out
     .venv-peers/bin/python -m benchmarks.peers                   # about {MINUTES} minutes
-    .venv-peers/bin/python -m benchmarks.peers --minutes 10      # the same, shorter
+    .venv-peers/bin/python -m benchmarks.peers --minutes 10 --search 0 --idle 1000
     .venv-peers/bin/python -m benchmarks.peers --help            # one candidate, one table, other numbers
 
 ## What the rows are
@@ -124,6 +124,14 @@ def _late(found: Findings, count: int) -> str:
         return "behind"
     figures = [median(values) for values in zip(*(one[:4] for one in rounds), strict=True)]
     return "{:.0f} / {:.0f} ({:.0f} / {:.0f})".format(*figures) if figures else ""
+
+
+def _live_cpu(model: str, plan: Plan, found: Rows) -> str:
+    rows = []
+    for candidate, one in found:
+        times = [[lateness[count].cpu_us for lateness in one.live if count in lateness] for count in plan.sessions]
+        rows.append([candidate.title, *(_number(_median(values)) for values in times)])
+    return _table(f"Live CPU us per chunk, {_called(model)}", [f"{count} live" for count in plan.sessions], rows)
 
 
 def _most_sessions(model: str, found: Rows) -> str:

@@ -32,9 +32,10 @@ def test_what_has_failed_has_its_reason_and_empty_cells() -> None:
 
 
 def test_latencies_are_medians_of_the_rounds_and_the_largest_number_is_of_those_in_time() -> None:
-    rounds = [{1: Lateness(5, 10, 6, 7, 0.1, False), 20: Lateness(90, 300, 80, 90, 0.1, False)} for _ in range(2)]
-    rounds[1][1] = Lateness(7, 14, 8, 9, 0.1, False)
-    behind = Findings(live=[{1: Lateness(5, 10, 6, 7, 0.1, False), 20: Lateness(5, 10, 6, 7, 0.1, True)}])
+    rounds = [{1: Lateness(5, 10, 6, 7, 90, False), 20: Lateness(90, 300, 80, 90, 90, False)} for _ in range(2)]
+    rounds[1][1] = Lateness(7, 14, 8, 9, 90, False)
+    behind = Findings(live=[{1: Lateness(5, 10, 6, 7, 90, False), 20: Lateness(5, 10, 6, 7, 90, True)}])
     text = text_of(Plan({"none": "none"}, 2, 5.0, [1, 20], 0, []), Findings(live=rounds), behind)
     assert "| plain loop | 6 / 12 (7 / 8) | 90 / 300 (80 / 90) |\n| Logged | 5 / 10 (6 / 7) | behind |\n" in text
     assert "| plain loop | 1 | 1, 20 |\n| Logged | 1 | 1, 20 |\n" in text
+    assert "| plain loop | 90 | 90 |\n| Logged | 90 | 90 |\n" in text

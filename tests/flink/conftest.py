@@ -104,7 +104,7 @@ class LiveJob:
         return compare(expected, results)
 
     def places(self) -> dict[str, list[int]]:
-        """Gives the place of every chunk of every session."""
+        """Gives, for each chunk of each session, the incarnation of a session that begins with it."""
         return chunk_places(self.broker.servers, self.topics.audio)
 
 

@@ -19,6 +19,7 @@ from model_runtime import Audio, Enhanced, Event, Final, MadeBy, ModelError, Spe
 from model_runtime.calls import CallTally
 from pipelines.batch import BatchConfig, build, main
 from pipelines.run_record import read_record
+from transforms.records import Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -245,11 +246,16 @@ def test_refused_model_ends_with_one_and_the_reason(
     assert capsys.readouterr().err.endswith("error: /m/asr.tflite: is a Git LFS pointer\n")
 
 
-def test_every_step_can_be_pickled_without_opening_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("recipe", "answer", "more"), [("enhance", "streaming", set()), ("batch", "accurate", {"_CutRowsFn"})]
+)
+def test_every_step_can_be_pickled_without_opening_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recipe: str, answer: Answer, more: set[str]
+) -> None:
     _write_clips(tmp_path, 1600)
     monkeypatch.setattr(SpeechEngine, "load", lambda *_: pytest.fail("opened a model"))
     pipeline = beam.Pipeline()
-    build(pipeline, BatchConfig(str(tmp_path), str(tmp_path / "out"), recipe="enhance"))
+    build(pipeline, BatchConfig(str(tmp_path), str(tmp_path / "out"), recipe, answer))
     steps: list[beam.DoFn] = []
 
     class _Collect(beam.pipeline.PipelineVisitor):
@@ -260,7 +266,7 @@ def test_every_step_can_be_pickled_without_opening_anything(tmp_path: Path, monk
     pipeline.visit(_Collect())
     own = [step for step in steps if type(step).__module__.startswith("transforms.")]
     names = {"_ReadPartFn", "_InferBatchFn", "_CommitPartFn", "_PlanShardsFn", "_WriteShardFn"}
-    assert {type(step).__name__ for step in own} == names
+    assert {type(step).__name__ for step in own} == names | more
     assert [type(pickle.loads(pickle.dumps(step))) for step in own] == [type(step) for step in own]
     assert all(cloudpickle_pickler.loads(cloudpickle_pickler.dumps(step)) for step in steps)
 

@@ -27,9 +27,10 @@ COMMANDS = [
     if "pipelines.batch" in line
 ]
 EVALUATE = re.findall(r"^python -m pipelines.evaluate .*$", TEXT, re.MULTILINE)
-# Worker processes do not have the stand-in; test_batch_installed.py runs them. tests/streaming has a broker, and Flink.
-ELSEWHERE = ("multi_processing", "kafka:", "--runner=PortableRunner")
-IN_PROCESS = [command for command in COMMANDS if not any(what in command for what in ELSEWHERE)]
+# Worker processes do not have the stand-in; test_batch_installed.py runs them. tests/streaming has a broker, and
+# tests/flink a job server.
+ELSEWHERE = ("multi_processing", "kafka:", "PortableRunner")
+IN_PROCESS = [command for command in COMMANDS if not any(part in command for part in ELSEWHERE)]
 
 
 class _Silent:

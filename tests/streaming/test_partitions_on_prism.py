@@ -16,7 +16,7 @@ from model_runtime.decode import decode_file
 from pipelines.streaming import main
 from transforms.kafka_config import KafkaConfig
 
-pytestmark = [pytest.mark.kafka, pytest.mark.prism]
+pytestmark = [pytest.mark.kafka, pytest.mark.prism, pytest.mark.timeout(900)]
 
 LIFT = Path(__file__).resolve().parents[2] / "samples" / "lift.wav"
 

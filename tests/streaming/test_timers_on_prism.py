@@ -16,7 +16,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from model_runtime.decode import decode_file
 from transforms.kafka_config import KafkaConfig
 
-pytestmark = [pytest.mark.kafka, pytest.mark.prism]
+pytestmark = [pytest.mark.kafka, pytest.mark.prism, pytest.mark.timeout(900)]
 
 LIFT = Path(__file__).resolve().parents[2] / "samples" / "lift.wav"
 SETTINGS = {

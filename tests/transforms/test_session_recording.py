@@ -60,3 +60,14 @@ def test_what_never_ended_leaves_nothing(tmp_path: Path) -> None:
     spool_blocks(tmp_path, "s/../5", 0, cut_blocks(pieces(0), 0)[0])
     drop_spool(tmp_path, "s/../5")
     assert list((tmp_path / ".spool").iterdir()) == []
+
+
+def test_what_is_too_long_for_a_wav_is_an_rf64_of_the_same_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_recording, "_WAV_BYTES", 2_000)
+    blocks, rest = cut_blocks(pieces(0), 0)
+    spool_blocks(tmp_path, "s/../5", 0, blocks)
+    path = tmp_path / write_recording(tmp_path, "wav", EVENT_MS, 10, rest)
+    assert path.read_bytes().startswith(b"RF64")
+    np.testing.assert_array_equal(soundfile.read(path, dtype="int16")[0], SAMPLES)

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_runtime import Recipe, SpeechEngine
+from model_runtime import Recipe, SessionSettings, SpeechEngine
 from model_runtime.decode import decode_file
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig
+from service.wire import ENHANCED
 from transforms.dead_letter import DeadLetter, Header
 from transforms.result import Result
 from transforms.session_config import OutputConfig, SessionConfig
@@ -52,6 +53,12 @@ def finals(turns: Iterable[Turn]) -> list[str]:
 
 def letters(turns: Iterable[Turn]) -> list[DeadLetter]:
     return [letter for turn in turns for letter in turn.dead_letters]
+
+
+def test_the_wire_page_lists_every_setting() -> None:
+    page = (SAMPLES.parent / "docs" / "streaming.md").read_text(encoding="utf-8")
+    names = [*SessionSettings.__struct_fields__, ENHANCED]
+    assert [name for name in names if f"\n| `{name}` | `" not in page] == []
 
 
 def test_settings_of_the_first_chunk_hold_to_the_end_and_those_of_later_ones_are_left_alone(

@@ -1,18 +1,24 @@
 """Where the time of a final went: the stretches, and that they add up to its latency."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from apache_beam.utils.timestamp import Timestamp
 
-from transforms.result import Result, result_to_json
+from model_runtime.devices import RouteConfig
+from model_runtime.records import Final, MadeBy
+from transforms import transcribe_utterances
+from transforms.result import Heard, Result, event_to_result, result_to_json
 from transforms.session_config import OutputConfig, SessionConfig
 from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
-from transforms.stream_records import Chunk
+from transforms.stream_records import Chunk, SpokenUtterance
 from transforms.timing import Moments, Timing, begin_timing
+from transforms.transcribe_utterances import _TranscribeFn
 
 CAPTURED_MS = 1_000_100
 
@@ -116,3 +122,18 @@ def test_a_clock_that_is_set_back_makes_no_stretch_negative() -> None:
 
 def test_what_did_not_come_from_kafka_has_no_timing() -> None:
     assert begin_timing(None, Moments(), 5) is None
+
+
+def test_a_final_that_is_transcribed_in_a_stage_of_its_own_tells_both_waits_and_both_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = Heard("s", 0, 16_000, 100, timing=Timing(10, 10, 0, 0, 5, 125))
+    final = event_to_result(Final(0, 1, "x", (), 1.0, 0, 1_600), heard, MadeBy("m", "cpu"))
+    fn = _TranscribeFn("no recipe", RouteConfig(), True)
+    fn._transcription = SimpleNamespace(transcribe=lambda spoken: [[final] for _ in spoken])
+    clock = iter([165, 215])
+    monkeypatch.setattr(transcribe_utterances, "clock_ms", lambda: next(clock))
+    fn.start_bundle()
+    list(fn.process(("0", SpokenUtterance(None, b"", heard, [])), Timestamp(0)))
+    (written,) = fn.finish_bundle()
+    assert written.value.timing == Timing(10, 10 + 40, 0, 0, 5 + 50, 215)
