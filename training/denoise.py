@@ -26,7 +26,7 @@ _CALIBRATION_SAMPLES = 64000
 
 def train(options: Options) -> Arrays:
     """Trains from nothing, or from the weights given."""
-    start = load_weights(options.start) if options.start else net.initialise(options.seed)
+    start = net.with_recurrence(load_weights(options.start)) if options.start else net.initialise(options.seed)
     return train_denoiser(start, options.schedule, options.cache, options.shared, options.seed)
 
 

