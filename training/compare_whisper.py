@@ -20,7 +20,7 @@ from model_runtime.devices import RouteConfig
 from model_runtime.graph import Graph
 from model_runtime.whisper_config import WhisperConfig
 from model_runtime.whisper_transcriber import WhisperTranscriber
-from training.decoding import word_errors
+from training.word_errors import word_errors
 
 WINDOW_SAMPLES = 480_000
 SAMPLE_RATE_HZ = 16_000
