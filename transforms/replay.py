@@ -16,7 +16,7 @@ from transforms.kafka_chunks import decode_record
 from transforms.kafka_range import Span
 from transforms.read_kafka_range import RangeReader
 from transforms.result import Result
-from transforms.session_book import decode_book, place_of
+from transforms.session_book import decode_book, place_of_incarnation
 from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk, KafkaRecord, refused_record
@@ -132,7 +132,7 @@ class Replay:
         for letter in turn.dead_letters:
             yield from self._of_range(letter)
         for result in turn.results:
-            partition, offset = place_of(int(result.result_id.split("/")[-3]))
+            partition, offset = place_of_incarnation(int(result.result_id.split("/")[-3]))
             if result.type == "final" and self._holds(partition, offset):
                 yield ReplayedFinal(partition, offset, result)
 
@@ -141,7 +141,7 @@ class Replay:
             was_open = session in self._open
             self._open.pop(session, None)
             if was_open + opened > ended:
-                self._open[session] = self._holds(*place_of(decode_book(book).incarnation))
+                self._open[session] = self._holds(*place_of_incarnation(decode_book(book).incarnation))
 
     def _of_range(self, letter: DeadLetter) -> list[DeadLetter]:
         return [letter] if self._holds(letter.partition, letter.offset) else []

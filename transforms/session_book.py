@@ -127,8 +127,8 @@ def incarnation_at(partition: int, offset: int) -> int:
     return max(0, partition) * _PARTITION + offset
 
 
-def place_of(incarnation: int) -> tuple[int, int]:
-    """Gives partition and offset of a session's first record."""
+def place_of_incarnation(incarnation: int) -> tuple[int, int]:
+    """Undoes incarnation_at: gives partition and offset."""
     return divmod(incarnation, _PARTITION)
 
 
