@@ -121,10 +121,14 @@ class PartitionReader:
         return True
 
     def commit(self, offset: int | None) -> None:
-        """Commits `offset` as the next to read, for lag monitors. Not waited for: the next makes good a lost one."""
+        """Commits `offset` as the next to read, for lag monitors. Not waited for; one that fails is tried again."""
         if offset is not None and offset != self._committed_offset:
-            self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)})
             self._committed_offset = offset
+            self._consumer.commit_async({self._tp: OffsetAndMetadata(offset, "", -1)}, self._on_commit)
+
+    def _on_commit(self, offsets: object, response: object) -> None:
+        if isinstance(response, Exception):
+            self._committed_offset = None
 
     def take_lost(self) -> int:
         """Gives how many offsets have been jumped over since this was last asked."""

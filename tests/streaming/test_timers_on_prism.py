@@ -39,6 +39,10 @@ def test_gaps_idleness_the_longest_session_and_tombstones_run_out_by_timers_alon
     audio = decode_file(LIFT).samples
     parts = dict(enumerate(np.array_split(audio, 4)))
     start_ms = int(time.time() * 1000) - 100_000
+    # The second chunk of one never comes; the next has a pulse, and no end.
+    speak(config, "gap", {number: part for number, part in parts.items() if number != 1}, at_ms=start_ms)
+    speak(config, "long", {0: parts[0]}, at_ms=start_ms)
+    speak(config, "short", parts, end=True, at_ms=start_ms)
     with run_job(config, SETTINGS) as job:
 
         def pass_time(to_ms: int) -> None:
@@ -50,10 +54,6 @@ def test_gaps_idleness_the_longest_session_and_tombstones_run_out_by_timers_alon
         def gaps() -> bool:
             return any(result["gaps"] for result in job.of("gap"))
 
-        # The second chunk of one never comes; the other has a pulse, and no end.
-        speak(config, "gap", {number: part for number, part in parts.items() if number != 1}, at_ms=start_ms)
-        speak(config, "long", {0: parts[0]}, at_ms=start_ms)
-        speak(config, "short", parts, end=True, at_ms=start_ms)
         job.wait_for_end("short")
         pass_time(400)
         assert not gaps()
