@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from training import batch_network, stream_network
 from training.asr_card import asr_card, graph_entry
-from training.asr_evaluation import UTTERANCE_MULTIPLE_SAMPLES, whole_utterance
 from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
@@ -25,7 +24,7 @@ from training.weights import Arrays, Weights, fold_norms, load_weights
 
 NAME = "unison-asr-batch"
 _FRAMING = {
-    "pad_multiple_samples": UTTERANCE_MULTIPLE_SAMPLES,
+    "pad_multiple_samples": 8000,
     "frame_samples": 640,
     "context_samples": CONTEXT_SAMPLES,
     "delay_samples": 0,
@@ -74,14 +73,9 @@ def export(options: Options, arrays: Arrays) -> None:
     write_card(options.output, asr_card(NAME, "utterance_ctc", dict(_FRAMING), [encoder]))
 
 
-def measure(options: Options) -> None:
-    """Measures both variants and writes the figures into the card."""
-    measure_recogniser(options, _FRAMING, whole_utterance, UTTERANCE_MULTIPLE_SAMPLES)
-
-
 def main(argv: list[str] | None = None) -> None:
     """The command."""
-    run_command(NAME, __doc__, Steps(train, export, measure), argv)
+    run_command(NAME, __doc__, Steps(train, export, measure_recogniser), argv)
 
 
 if __name__ == "__main__":

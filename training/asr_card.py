@@ -1,6 +1,7 @@
 """The cards of the recognisers."""
 
 from training.card import Value, state_pairs
+from training.filterbank import CONTEXT_SAMPLES
 from training.words import LEXICON, TOKENS
 
 FEATURES_FILE = "fbank.tflite"
@@ -11,6 +12,14 @@ _DATA = (
 )
 
 
+# How the streaming recognisers are fed; the lag of their words is measured.
+STREAM_FRAMING: dict[str, Value] = {
+    "block_samples": 1280,
+    "context_samples": CONTEXT_SAMPLES,
+    "frame_samples": 640,
+    "tail_samples": 5120,
+    "delay_samples": 0,
+}
 _COMMANDS = {"streaming_ctc": "asr_stream", "streaming_transducer": "asr_transducer", "utterance_ctc": "asr_batch"}
 
 

@@ -1,38 +1,19 @@
-"""Puts a recogniser's figures, and the lag of its spikes, into its card."""
+"""Puts a recogniser's figures, and the lag of its words, into its card."""
 
-from collections.abc import Callable, Mapping
-
-from training.asr_card import FEATURES_FILE
-from training.asr_evaluation import Recogniser, evaluate
-from training.card import Value, read_card, write_card
+from training.card import read_card, write_card
 from training.command import Options
-from training.interpreter import Model
+from training.recogniser_evaluation import evaluate
 
 
-def measure_variants(
-    options: Options, framing: Mapping[str, Value], evaluate_variant: Callable[[str], dict[str, float]]
-) -> None:
-    """Measures both variants; `evaluate_variant` gives the figures of one by its name."""
+def measure_recogniser(options: Options) -> None:
+    """Measures both variants. What words lag behind the card's delay is added to it: a second time adds nothing."""
     card = read_card(options.output)
-    quality = {}
+    quality, lag_samples = {}, {}
     for variant in ("float32", "int8"):
-        figures = evaluate_variant(variant)
+        figures = evaluate(options.output, variant, options.cache, options.shared)
         print(variant, figures, flush=True)
-        delay = int(figures.pop("delay_samples"))
-        if variant == "float32":
-            card["framing"] = dict(framing) | {"delay_samples": delay}
+        lag_samples[variant] = int(figures.pop("lag_samples"))
         quality[variant] = dict(figures)
-    write_card(options.output, card | {"quality": quality})
-
-
-def measure_recogniser(
-    options: Options, framing: Mapping[str, Value], make: Callable[[Model, Model], Recogniser], multiple: int
-) -> None:
-    """Measures both variants; `make` calls the graphs as in use, on a multiple of so many samples."""
-    features_graph = Model(options.output / FEATURES_FILE)
-
-    def evaluate_variant(variant: str) -> dict[str, float]:
-        encoder = Model(options.output / f"encoder_{variant}.tflite")
-        return evaluate(make(features_graph, encoder), multiple, options.cache, options.shared)
-
-    measure_variants(options, framing, evaluate_variant)
+    framing = dict(card["framing"])
+    framing["delay_samples"] += lag_samples["float32"]
+    write_card(options.output, card | {"framing": framing, "quality": quality})

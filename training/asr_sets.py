@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from training import noise
-from training.fsdd import HELD_OUT_SPEAKER, digit_string, load_recordings
+from training.fsdd import HELD_OUT_SPEAKER, load_recordings, word_string
 from training.synthesis import cached_clips
 
 SAMPLE_RATE_HZ = 16000
@@ -46,7 +46,7 @@ def person_strings(shared: Path) -> list[Utterance]:
     clips = load_recordings(folder, (HELD_OUT_SPEAKER,), training=False)[HELD_OUT_SPEAKER]
     utterances = []
     for index in range(_STRINGS):
-        string = digit_string(rng, clips, 1 + index % _LONGEST_STRING)
+        string = word_string(rng, clips, 1 + index % _LONGEST_STRING)
         utterances.append(_placed(rng, string.pcm, string.words))
     return utterances
 

@@ -3,8 +3,7 @@
 import functools
 
 from training import stream_network
-from training.asr_card import asr_card, graph_entry
-from training.asr_evaluation import STREAM_BLOCK_SAMPLES, STREAM_FRAMING, streaming
+from training.asr_card import STREAM_FRAMING, asr_card, graph_entry
 from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
@@ -48,14 +47,9 @@ def export(options: Options, arrays: Arrays) -> None:
     write_card(options.output, asr_card(NAME, "streaming_ctc", dict(STREAM_FRAMING), [encoder]))
 
 
-def measure(options: Options) -> None:
-    """Measures both variants and writes the figures into the card."""
-    measure_recogniser(options, STREAM_FRAMING, streaming, STREAM_BLOCK_SAMPLES)
-
-
 def main(argv: list[str] | None = None) -> None:
     """The command."""
-    run_command(NAME, __doc__, Steps(train, export, measure), argv)
+    run_command(NAME, __doc__, Steps(train, export, measure_recogniser), argv)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from training import stream_network
 from training import transducer_network as net
-from training.asr_card import asr_card, graph_entry
-from training.asr_evaluation import STREAM_FRAMING
-from training.asr_measure import measure_variants
+from training.asr_card import STREAM_FRAMING, asr_card, graph_entry
+from training.asr_measure import measure_recogniser
 from training.card import write_card
 from training.command import Options, Steps, run_command
 from training.examples import session_calls
@@ -18,7 +17,6 @@ from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
 from training.fbank import write_fbank
 from training.layers import Mode
-from training.recogniser_evaluation import evaluate
 from training.recogniser_training import Batch, train_recogniser
 from training.transducer_loss import transducer_loss
 from training.weights import Arrays, Weights, fold_norms, load_weights
@@ -88,16 +86,9 @@ def export(options: Options, arrays: Arrays) -> None:
     write_card(options.output, asr_card(NAME, "streaming_transducer", dict(STREAM_FRAMING), entries))
 
 
-def measure(options: Options) -> None:
-    """Measures both variants and writes the figures into the card."""
-    measure_variants(
-        options, STREAM_FRAMING, lambda variant: evaluate(options.output, variant, options.cache, options.shared)
-    )
-
-
 def main(argv: list[str] | None = None) -> None:
     """The command."""
-    run_command(NAME, __doc__, Steps(train, export, measure), argv)
+    run_command(NAME, __doc__, Steps(train, export, measure_recogniser), argv)
 
 
 if __name__ == "__main__":

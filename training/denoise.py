@@ -13,7 +13,6 @@ from training.denoise_evaluation import evaluate
 from training.denoise_training import train_denoiser
 from training.export import Arrays as Tensors
 from training.export import Graph, convert_float, convert_int8
-from training.interpreter import Model
 from training.scenes import make_scene
 from training.spectra import analyse, log_features
 from training.utterances import load_source
@@ -26,7 +25,7 @@ _CALIBRATION_SAMPLES = 64000
 
 def train(options: Options) -> Arrays:
     """Trains from nothing, or from the weights given."""
-    start = load_weights(options.start) if options.start else net.initialise(options.seed)
+    start = net.with_recurrence(load_weights(options.start)) if options.start else net.initialise(options.seed)
     return train_denoiser(start, options.schedule, options.cache, options.shared, options.seed)
 
 
@@ -99,7 +98,7 @@ def measure(options: Options) -> None:
     """Measures both variants and writes the figures into the card."""
     quality = {}
     for variant in ("float32", "int8"):
-        figures = evaluate(Model(options.output / f"mask_{variant}.tflite"), options.shared)
+        figures = evaluate(options.output, variant, options.shared)
         print(variant, figures, flush=True)
         quality[variant] = dict(figures)
     write_card(options.output, read_card(options.output) | {"quality": quality})

@@ -1,35 +1,30 @@
-"""Figures for a denoiser's .tflite file: gain in SI-SDR on people it never heard, time on one thread."""
+"""Figures for any denoiser's card: gain in SI-SDR on people that no training heard, time on one thread.
 
+``python -m training.denoise_evaluation FOLDER [VARIANT]`` prints them, for a card that is not the project's own too.
+"""
+
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from training import denoise_network as net
+from model_runtime.devices import RouteConfig
+from model_runtime.engine import SpeechEngine
+from model_runtime.recipe import DenoiseConfig, Recipe
+from model_runtime.records import Enhanced
 from training import noise
-from training.interpreter import Model
 from training.real_speech import load_speech
-from training.spectra import analyse, log_features, synthesise
 
 SAMPLE_RATE_HZ = 16000
 _SNRS_DB = (0, 5, 10)
-_BLOCK_SAMPLES = net.CALL_FRAMES * net.HOP_SAMPLES
+_NOISES = ("white", "pink", "hum", "clicks")
 
 
-def denoise(model: Model, pcm: np.ndarray) -> np.ndarray:
-    """Denoised samples, aligned with the input; float32 [N, T] to float32 [N, T]."""
-    hop = net.HOP_SAMPLES
-    length = -(-(pcm.shape[1] + hop) // _BLOCK_SAMPLES) * _BLOCK_SAMPLES
-    padded = np.pad(pcm, ((0, 0), (hop, length - pcm.shape[1])))
-    spectra = analyse(padded)
-    features = log_features(spectra)
-    states = model.initial_states(len(pcm))
-    masks = []
-    for start in range(0, spectra.shape[1], net.CALL_FRAMES):
-        call = features[:, start : start + net.CALL_FRAMES]
-        outputs, states = model.call(states, features=call)
-        masks.append(outputs["mask"])
-    return synthesise(spectra * np.concatenate(masks, axis=1))[:, hop : hop + pcm.shape[1]]
+def _denoise(engine: SpeechEngine, clips: list[np.ndarray]) -> list[np.ndarray]:
+    """Denoised samples, float32 [T] each as long as what came in."""
+    heard = [[event.pcm for event in events if isinstance(event, Enhanced)] for events in engine.run(clips)]
+    return [np.frombuffer(b"".join(pieces), "<f4") for pieces in heard]
 
 
 def si_sdr_db(clean: np.ndarray, estimate: np.ndarray) -> float:
@@ -48,37 +43,53 @@ def _noise(kind: str, length: int, speech: dict[str, np.ndarray], talker: str) -
     return make[kind](rng, length)
 
 
-def _gain_db(model: Model, clean: np.ndarray, background: np.ndarray, snr_db: float) -> float:
+def _noisy(clean: np.ndarray, background: np.ndarray, snr_db: float) -> np.ndarray:
     scale = np.sqrt((clean @ clean) / (background @ background) / 10 ** (snr_db / 10))
-    noisy = clean + background * np.float32(scale)
-    noisy /= max(1.0, float(np.abs(noisy).max()))
-    estimate = denoise(model, noisy[None])[0]
-    return si_sdr_db(clean, estimate) - si_sdr_db(clean, noisy)
+    mixed = clean + background * np.float32(scale)
+    return np.asarray(mixed / max(1.0, float(np.abs(mixed).max())))
 
 
-def _cpu_ms_per_second(model: Model) -> float:
-    pcm = 0.05 * np.random.default_rng(1).standard_normal((1, 8 * SAMPLE_RATE_HZ)).astype(np.float32)
-    denoise(model, pcm)
+def _mean_gain_db(engine: SpeechEngine, kind: str, speech: dict[str, np.ndarray]) -> float:
+    pairs = [
+        (clean, _noisy(clean, _noise(kind, len(clean), speech, talker), snr_db))
+        for talker, clean in speech.items()
+        for snr_db in _SNRS_DB
+    ]
+    estimates = _denoise(engine, [noisy for _, noisy in pairs])
+    gains = [
+        si_sdr_db(clean, estimate) - si_sdr_db(clean, noisy)
+        for (clean, noisy), estimate in zip(pairs, estimates, strict=True)
+    ]
+    return float(np.mean(gains))
+
+
+def _cpu_ms_per_second(engine: SpeechEngine) -> float:
+    pcm = 0.05 * np.random.default_rng(1).standard_normal(8 * SAMPLE_RATE_HZ).astype(np.float32)
+    _denoise(engine, [pcm])
     times = []
     for _ in range(5):
         start = time.process_time()
-        denoise(model, pcm)
+        _denoise(engine, [pcm])
         times.append(time.process_time() - start)
     return 1000.0 * float(np.median(times)) / 8.0
 
 
-def evaluate(model: Model, shared: Path) -> dict[str, float]:
-    """Mean SI-SDR gain in dB at 0, 5 and 10 dB, by noise and over the four that are not speech."""
+def evaluate(folder: Path, variant: str, shared: Path) -> dict[str, float]:
+    """Mean SI-SDR gain in dB at 0, 5 and 10 dB, by noise and over the four that are not speech; CPU time.
+
+    Args:
+        folder: Holds the card.
+        variant: One of the card's variants.
+        shared: The data folder.
+    """
+    recipe = Recipe("measured", denoise=DenoiseConfig(str(folder)))
+    engine = SpeechEngine.load(recipe, RouteConfig(variants=(variant,)))
     speech = load_speech(shared)
-    figures = {}
-    for kind in ("white", "pink", "hum", "clicks", "babble"):
-        gains = [
-            _gain_db(model, clean, _noise(kind, len(clean), speech, talker), snr_db)
-            for talker, clean in speech.items()
-            for snr_db in _SNRS_DB
-        ]
-        figures[f"{kind}_si_sdr_gain_db"] = round(float(np.mean(gains)), 2)
-    four = [figures[f"{kind}_si_sdr_gain_db"] for kind in ("white", "pink", "hum", "clicks")]
-    figures["mean_si_sdr_gain_db"] = round(float(np.mean(four)), 2)
-    figures["cpu_ms_per_second"] = round(_cpu_ms_per_second(model), 2)
-    return figures
+    gains_db = {kind: _mean_gain_db(engine, kind, speech) for kind in (*_NOISES, "babble")}
+    figures = {f"{kind}_si_sdr_gain_db": round(gain_db, 2) for kind, gain_db in gains_db.items()}
+    figures["mean_si_sdr_gain_db"] = round(float(np.mean([gains_db[kind] for kind in _NOISES])), 2)
+    return figures | {"cpu_ms_per_second": round(_cpu_ms_per_second(engine), 2)}
+
+
+if __name__ == "__main__":
+    print(evaluate(Path(sys.argv[1]), *(sys.argv[2:] or ["float32"]), shared=Path("../shared")))

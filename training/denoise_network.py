@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from training.layers import INFERENCE, Mode, dense, min_gru
+from training.layers import INFERENCE, Mode, dense, light_gru
 from training.weights import Arrays, Initialiser, Weights
 
 WINDOW_SAMPLES = 512
@@ -25,7 +25,13 @@ def initialise(seed: int) -> Arrays:
         initialiser.min_gru(name, UNITS, UNITS)
     initialiser.dense("mask", UNITS, BINS)
     initialiser.arrays["mask/bias"] += 1.0
-    return initialiser.arrays
+    return with_recurrence(initialiser.arrays)
+
+
+def with_recurrence(arrays: Arrays) -> Arrays:
+    """The same network with gates that see the state, at first with weights of zero, where they have not done so."""
+    unseen = np.zeros((UNITS, 2 * UNITS), np.float32)
+    return {f"{name}/recurrent/kernel": unseen for name in STATES} | arrays
 
 
 def window() -> np.ndarray:
@@ -56,7 +62,7 @@ def network(
     x = tf.nn.relu(dense(weights, "input", features, mode))
     after = []
     for name, state in zip(STATES, states, strict=True):
-        outputs, last = min_gru(weights, name, x, state, mode)
+        outputs, last = light_gru(weights, name, x, state, mode)
         x += outputs
         after.append(last)
     return tf.sigmoid(dense(weights, "mask", x, mode)), after

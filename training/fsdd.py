@@ -69,7 +69,7 @@ def join(parts: list[np.ndarray], gaps_samples: list[int]) -> tuple[np.ndarray, 
 
 
 class SpokenString(NamedTuple):
-    """Digits said in a row.
+    """Words said in a row.
 
     Attributes:
         pcm: float32 [T], 16 kHz, about -0.5..0.5.
@@ -82,8 +82,8 @@ class SpokenString(NamedTuple):
     spans: list[tuple[int, int]]
 
 
-def digit_string(rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5) -> SpokenString:
-    """Digits of one speaker in a row, sometimes run together."""
+def word_string(rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5) -> SpokenString:
+    """Words of one speaker in a row, sometimes run together."""
     chosen = [clips[rng.integers(len(clips))] for _ in range(count)]
     gains = 10 ** (rng.uniform(-5, 0, count) / 20)
     parts = [clip.pcm * np.float32(g / 32768) for clip, g in zip(chosen, gains, strict=True)]

@@ -113,3 +113,22 @@ def min_gru(weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor, mode: M
         state = state + update[:, frame] * (new[:, frame] - state)
         steps.append(state)
     return tf.stack(steps, axis=1), state
+
+
+def light_gru(weights: Weights, name: str, x: tf.Tensor, state: tf.Tensor, mode: Mode) -> tuple[tf.Tensor, tf.Tensor]:
+    """A GRU without a reset gate (https://arxiv.org/abs/1803.10225); its gates see the state too.
+
+    Arguments and results are those of `min_gru`, whose weights it takes further: ``X/recurrent/kernel``
+    [units, 2 * units] is what the gates see of the state, and with zeros there the two layers are one. In training it
+    costs a loop over time.
+    """
+    units = state.shape[1]
+    updates, news = dense_parts(weights, name, x, (units, units), mode)
+    recurrent = tf.split(weights[f"{name}/recurrent/kernel"], 2, axis=1)
+    steps = []
+    for update, new in zip(tf.unstack(updates, axis=1), tf.unstack(news, axis=1), strict=True):
+        update = tf.sigmoid(update + tf.matmul(state, recurrent[0]))
+        new = tf.tanh(new + tf.matmul(state, recurrent[1]))
+        state = state + update * (new - state)
+        steps.append(state)
+    return tf.stack(steps, axis=1), state

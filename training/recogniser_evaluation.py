@@ -14,7 +14,7 @@ from model_runtime.recipe import AsrConfig, Recipe
 from model_runtime.recognizer import Recognizer
 from model_runtime.records import Final
 from training import asr_sets
-from training.decoding import error_rate
+from training.word_errors import error_rate
 
 SAMPLE_RATE_HZ = 16000
 _NOISE_SECONDS = 600
@@ -74,7 +74,7 @@ def evaluate(folder: Path, variant: str, cache: Path, shared: Path) -> dict[str,
             finals = _finals(recognizer, [utterance.pcm for utterance in utterances])
             figures[f"{name}_{label}"] = round(error_rate(references, [final.text.split() for final in finals]), 1)
             if name == "person" and recognizer is best:
-                figures["delay_samples"] = _lag_samples(utterances, finals)
+                figures["lag_samples"] = _lag_samples(utterances, finals)
     silent = _finals(best, [utterance.pcm for utterance in asr_sets.only_noise(_NOISE_SECONDS)])
     words = sum(len(final.words) for final in silent)
     figures["false_words_per_minute_of_noise"] = round(words / (_NOISE_SECONDS / 60), 2)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from training import augmentation, noise
-from training.fsdd import digit_string
-from training.utterances import Source
+from training.fsdd import word_string
+from training.utterances import Source, one_speaker
 
 SAMPLE_RATE_HZ = 16000
 _SILENT_SHARE = 0.06
@@ -34,9 +34,7 @@ def _speech(rng: np.random.Generator, source: Source) -> np.ndarray:
     elif kind < 0.75:
         part = source.words[rng.integers(len(source.words))].pcm * np.float32(1 / 32768)
     else:
-        speakers = list(source.recordings.values())
-        clips = speakers[rng.integers(len(speakers))]
-        part = digit_string(rng, clips, int(rng.integers(1, 6))).pcm
+        part = word_string(rng, one_speaker(rng, source), int(rng.integers(1, 6))).pcm
     return augmentation.vary_speech(rng, part)
 
 

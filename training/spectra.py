@@ -1,4 +1,4 @@
-"""Spectra and back in numpy, as the runtime does it around the denoiser's graph."""
+"""Spectra in numpy, as the runtime does it around the denoiser's graph."""
 
 import numpy as np
 
@@ -15,13 +15,3 @@ def log_features(spectra: np.ndarray) -> np.ndarray:
     """The network's input, float32 [N, T, 257]."""
     logarithm = np.log(np.maximum(np.abs(spectra), net.FEATURE_FLOOR))
     return np.asarray(logarithm * net.FEATURE_SCALE + net.FEATURE_OFFSET, np.float32)
-
-
-def synthesise(spectra: np.ndarray) -> np.ndarray:
-    """Samples float32 [N, (T + 1) * 256] of spectra [N, T, 257]; the first and last hop are faded."""
-    frames = np.fft.irfft(spectra) * net.window()
-    count, hop = frames.shape[1], net.HOP_SAMPLES
-    pcm = np.zeros((frames.shape[0], (count + 1) * hop), np.float32)
-    pcm[:, : count * hop] += frames[:, :, :hop].reshape(len(pcm), -1)
-    pcm[:, hop:] += frames[:, :, hop:].reshape(len(pcm), -1)
-    return pcm

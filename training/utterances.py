@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from training import augmentation, noise
+from training import augmentation, neural_voices, noise
 from training.clips import Clip
-from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, digit_string, load_recordings
+from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, load_recordings, word_string
 from training.synthesis import cached_clips
 from training.words import DIGITS, encode
 
@@ -19,7 +19,9 @@ _ANSWER_SAMPLES = 1440
 # Speech ends at least this long before the example does, so that a causal model can still answer.
 _TAIL_SAMPLES = 5120
 _EMPTY_SHARE = 0.03
-_FSDD_SHARE = 0.5
+# Strings put together from single words, and how many of them neural voices speak, where there are any.
+_STRINGS_SHARE = 0.6
+_NEURAL_SHARE = 0.5
 # Recordings of people have digits only: synthetic clips with commands are taken that much more often.
 _COMMANDS_AGAIN = 3
 _MOST_SEGMENTS = 4
@@ -29,10 +31,18 @@ _DIGIT_SAMPLES = 9000
 
 
 class Source(NamedTuple):
-    """What examples are made of."""
+    """What examples are made of.
+
+    Attributes:
+        words: Clips of one or several words by espeak-ng and flite.
+        recordings: Single digits by people.
+        neural: Single words by neural voices; empty where the synthesiser is not installed.
+        speech: Sentences, int16 [T] each.
+    """
 
     words: list[Clip]
     recordings: Recordings
+    neural: Recordings
     speech: list[np.ndarray]
 
 
@@ -53,19 +63,25 @@ class Example(NamedTuple):
 def load_source(cache: Path, shared: Path) -> Source:
     """Everything that may be trained on."""
     recordings = load_recordings(shared / "data" / "fsdd", TRAINING_SPEAKERS, training=True)
-    sentences = [clip.pcm for clip in cached_clips(cache, "sentences")]
+    neural = neural_voices.cached_speakers(cache)
+    sentences = [clip.pcm for clip in cached_clips(cache, "sentences") + neural_voices.cached_sentences(cache)]
     words = cached_clips(cache, "words")
     commands = [clip for clip in words if not set(clip.text.split()) <= set(DIGITS)]
-    return Source(words + _COMMANDS_AGAIN * commands, recordings, sentences)
+    return Source(words + _COMMANDS_AGAIN * commands, recordings, neural, sentences)
+
+
+def one_speaker(rng: np.random.Generator, source: Source) -> list[Clip]:
+    """The single words of one person or of one neural voice."""
+    neural = source.neural and rng.random() < _NEURAL_SHARE
+    speakers = list((source.neural if neural else source.recordings).values())
+    return speakers[rng.integers(len(speakers))]
 
 
 def _segment(rng: np.random.Generator, source: Source, room_samples: int) -> SpokenString:
     """Words that probably fit into the room; without spans where it is not known which sounds are which word."""
-    if rng.random() < _FSDD_SHARE:
-        speakers = list(source.recordings.values())
-        clips = speakers[rng.integers(len(speakers))]
+    if rng.random() < _STRINGS_SHARE:
         most = max(1, min(6, int(room_samples / _DIGIT_SAMPLES)))
-        return digit_string(rng, clips, int(rng.integers(1, most + 1)))
+        return word_string(rng, one_speaker(rng, source), int(rng.integers(1, most + 1)))
     for _ in range(_TRIES):
         clip = source.words[rng.integers(len(source.words))]
         if len(clip.pcm) < room_samples:

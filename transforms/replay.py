@@ -16,7 +16,7 @@ from transforms.kafka_chunks import decode_record
 from transforms.kafka_range import Span
 from transforms.read_kafka_range import RangeReader
 from transforms.result import Result
-from transforms.session_book import decode_book
+from transforms.session_book import decode_book, place_of_incarnation
 from transforms.session_logic import SessionLogic
 from transforms.session_turn import Turn
 from transforms.stream_records import Chunk, KafkaRecord, refused_record
@@ -53,7 +53,6 @@ class Replay:
         self._disorder_ms = allowed_disorder_ms
         self._part = part
         self._books: dict[str, bytes] = {}
-        self._partitions: dict[str, int] = {}
         self._timers: list[tuple[int, str]] = []
         # Sessions that have not ended, and whether they began in the range.
         self._open: dict[str, bool] = {}
@@ -73,7 +72,6 @@ class Replay:
             letters, chunks_by_session = self._decode(records)
             yield from letters
             for session, chunks in chunks_by_session.items():
-                self._partitions[session] = chunks[0].partition
                 yield from self._take(session, self._logic.advance(self._books.get(session), chunks))
             yield from self._fire(watermark_ms)
             if reader.past and not self.unfinished:
@@ -131,22 +129,19 @@ class Replay:
             if turn.timer_ms is not None:
                 heapq.heappush(self._timers, (turn.timer_ms, session))
             self._note_open(session, turn.book, turn.counts["sessions_opened"], turn.counts["sessions_ended"])
-        partition = self._partitions[session]
         for letter in turn.dead_letters:
             yield from self._of_range(letter)
         for result in turn.results:
-            offset = int(result.result_id.split("/")[-3])
+            partition, offset = place_of_incarnation(int(result.result_id.split("/")[-3]))
             if result.type == "final" and self._holds(partition, offset):
                 yield ReplayedFinal(partition, offset, result)
-        if turn.book is None:
-            del self._partitions[session]
 
     def _note_open(self, session: str, book: bytes, opened: int, ended: int) -> None:
         if opened or ended:
             was_open = session in self._open
             self._open.pop(session, None)
             if was_open + opened > ended:
-                self._open[session] = self._holds(self._partitions[session], decode_book(book).incarnation)
+                self._open[session] = self._holds(*place_of_incarnation(decode_book(book).incarnation))
 
     def _of_range(self, letter: DeadLetter) -> list[DeadLetter]:
         return [letter] if self._holds(letter.partition, letter.offset) else []

@@ -127,6 +127,11 @@ def incarnation_at(partition: int, offset: int) -> int:
     return max(0, partition) * _PARTITION + offset
 
 
+def place_of_incarnation(incarnation: int) -> tuple[int, int]:
+    """Undoes incarnation_at: gives partition and offset."""
+    return divmod(incarnation, _PARTITION)
+
+
 def new_book(chunk: Chunk, order: Order) -> SessionBook:
     """Gives the book of the session that begins with this chunk."""
     return SessionBook(

@@ -38,7 +38,8 @@ def test_log_mel_is_as_defined_whatever_the_length_of_the_clip(samples: int) -> 
 
 
 def test_silence_alone_is_the_floor() -> None:
-    assert np.array_equal(log_mel(np.zeros(500, np.float32), WINDOW, 80), np.full((80, 50), -1.5, np.float32))
+    # Vectors of some processors have a logarithm that is off by the last bit.
+    np.testing.assert_allclose(log_mel(np.zeros(500, np.float32), WINDOW, 80), np.full((80, 50), -1.5), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mel_bins", [80, 128])

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from uuid import uuid4
 import msgspec
 import numpy as np
 import pytest
+from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.consumer.fetcher import ConsumerRecord
@@ -19,7 +21,13 @@ from model_runtime.decode import encode_linear16
 from pipelines.local_jobs import check_alive, free_port, running_broker, running_streaming_job
 from service.tail import Follower
 from service.wire import ChunkHeaders, encode_headers
+from transforms.endless_range import EndlessRange
 from transforms.kafka_config import KafkaConfig, TopicsConfig
+from transforms.kafka_reader import close_readers
+from transforms.read_kafka import _ReadPartitionFn
+from transforms.stream_records import KafkaPartition, KafkaRecord
+
+FIRST_MS = 1_600_000_000_000
 
 
 @pytest.fixture(scope="session")
@@ -162,3 +170,65 @@ def run_job(servers: str, tmp_path: Path) -> Callable[..., AbstractContextManage
             follower.close()
 
     return run
+
+
+class Rounds:
+    """Plays the runner: reads a partition round after round, from where the last one has stopped."""
+
+    def __init__(self, config: KafkaConfig, partition: int = 0) -> None:
+        self.config = config
+        self.fn = _ReadPartitionFn(config)
+        self.partition = KafkaPartition(config.topics.audio, partition)
+        self.restriction = self.fn.initial_restriction(self.partition)
+        self.watermark = ManualWatermarkEstimator(None)
+
+    def of(self, partition: int) -> "Rounds":
+        """Gives rounds of another partition, by the same process."""
+        return Rounds(self.config, partition)
+
+    def read(self) -> list[KafkaRecord]:
+        tracker = self.fn.create_tracker(self.restriction)
+        tracker.defer_remainder = lambda: None
+        self.fn.start_bundle()
+        values = list(self.fn._round(self.partition, tracker, self.watermark))
+        _, self.restriction = tracker.try_split(0)
+        assert [value.timestamp.micros for value in values] == [value.value.stream_ms * 1000 for value in values]
+        return [value.value for value in values]
+
+    def watermark_ms(self) -> int:
+        return int(self.watermark.current_watermark().micros // 1000)
+
+    def read_until(self, enough: Callable[[list[KafkaRecord]], bool], timeout_s: float = 120) -> list[KafkaRecord]:
+        records: list[KafkaRecord] = []
+        end = time.monotonic() + timeout_s
+        while not enough(records):
+            assert time.monotonic() < end, f"only {len(records)} records within {timeout_s} s"
+            records += self.read()
+        return records
+
+    def place(self) -> tuple[EndlessRange, ManualWatermarkEstimator]:
+        """What a checkpoint holds, which the rounds that follow leave alone."""
+        return copy(self.restriction), ManualWatermarkEstimator(self.watermark.current_watermark())
+
+    def send(self, count: int, partition: int = 0, first_ms: int = FIRST_MS, **settings: object) -> None:
+        """Writes so many records, 10 ms one after the other."""
+        producer = KafkaProducer(bootstrap_servers=self.config.bootstrap_servers, acks="all", **settings)
+        for i in range(count):
+            producer.send(
+                self.config.topics.audio, b"%d" % i, key=b"s", partition=partition, timestamp_ms=first_ms + 10 * i
+            )
+        producer.flush()
+        producer.close()
+
+
+@pytest.fixture
+def rounds(make_config: Callable[..., KafkaConfig]) -> Iterator[Callable[..., Rounds]]:
+    made: list[Rounds] = []
+
+    def make(**fields: object) -> Rounds:
+        made.append(Rounds(make_config(**fields)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        close_readers(each.config)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from training.clips import Clip
-from training.fsdd import HELD_OUT_SPEAKER, TRAINING_SPEAKERS, digit_string, join, load_recordings
+from training.fsdd import HELD_OUT_SPEAKER, TRAINING_SPEAKERS, join, load_recordings, word_string
 
 ONES = np.ones(1000, np.float32)
 
@@ -24,7 +24,7 @@ def test_a_negative_gap_overlaps_faded_ends() -> None:
 
 def test_a_string_has_the_words_of_its_clips_in_order() -> None:
     clips = [Clip(np.full(2000, 100 * i, np.int16), word, "x") for i, word in enumerate(("one", "two"), 1)]
-    string = digit_string(np.random.default_rng(1), clips, 4)
+    string = word_string(np.random.default_rng(1), clips, 4)
     assert len(string.words) == 4
     assert set(string.words) <= {"one", "two"}
     assert [last - first for first, last in string.spans] == [2000] * 4

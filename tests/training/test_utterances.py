@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("scipy", reason="examples are augmented by scipy")
 
 from training.clips import Clip
-from training.utterances import FRAME_SAMPLES, UNKNOWN, Example, Source, make_example
+from training.utterances import FRAME_SAMPLES, UNKNOWN, Example, Source, make_example, one_speaker
 from training.words import encode
 
 LENGTH = 57600
@@ -16,12 +16,13 @@ LENGTH = 57600
 
 def clip(text: str, seconds: float) -> Clip:
     tone = 8000 * np.sin(np.arange(int(16000 * seconds)) / 4)
-    return Clip(tone.astype(np.int16), text, "voice")
+    return Clip(tone.astype(np.int16), text, f"voice of {text}")
 
 
 SOURCE = Source(
     words=[clip("stop", 0.5), clip("go", 0.4)],
     recordings={"somebody": [clip("one", 0.4), clip("nine", 0.5)]},
+    neural={},
     speech=[clip("", 2.0).pcm],
 )
 
@@ -45,7 +46,7 @@ def test_frames_without_repeats_and_blanks_are_the_tokens(examples: list[Example
 
 
 def test_frames_of_clips_with_several_words_are_unknown() -> None:
-    source = Source([clip("yes no up", 1.2)], {"nobody": [clip("yes", 0.4)]}, SOURCE.speech)
+    source = Source([clip("yes no up", 1.2)], {"nobody": [clip("yes", 0.4)]}, {}, SOURCE.speech)
     rng = np.random.default_rng(9)
     examples = [make_example(rng, source, LENGTH) for _ in range(30)]
     spelt = encode(["yes", "no", "up"])
@@ -58,3 +59,11 @@ def test_a_few_examples_are_noise_without_words() -> None:
     rng = np.random.default_rng(10)
     empty = [not make_example(rng, SOURCE, 25600).tokens for _ in range(150)]
     assert 0 < sum(empty) < 30
+
+
+def test_half_of_the_speakers_of_single_words_are_neural_where_there_are_any() -> None:
+    neural = {"kokoro-0": [clip("left", 0.4)]}
+    rng = np.random.default_rng(11)
+    chosen = [one_speaker(rng, SOURCE._replace(neural=neural))[0].voice for _ in range(200)]
+    assert 70 < sum(voice == neural["kokoro-0"][0].voice for voice in chosen) < 130
+    assert all(one_speaker(rng, SOURCE) == SOURCE.recordings["somebody"] for _ in range(20))
