@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ _ALL_SAID_S = 600
 # How long the job is left in peace between a recovery and the next kill, and how long a killed broker stays away.
 _PEACE_S = 6.0
 _AWAY_S = 4.0
+# Longer than a broker ever stays away: whoever cannot be heard for longer than this is taken for idle.
+_IDLE_MS = 600_000
 # In so many of the cases the next kill does not wait for the recovery from the last one.
 _IN_RECOVERY = 0.15
 
@@ -58,6 +61,7 @@ class Report(NamedTuple):
     audio_s: float
     restores: int
     delivery: Delivery
+    ends: dict[str, int]
     seed: int
     took_s: float
 
@@ -177,6 +181,7 @@ def run_chaos(kills: int, minutes: float, speakers: int, seed: int, folder: Path
     with running_broker(free_port(), folder) as broker, running_flink(folder / "flink") as flink:
         create_topics(broker.servers, topics, _PARTITIONS)
         settings = {"kafka.bootstrap_servers": broker.servers, "kafka.start": "earliest", "results.enhanced": "false"}
+        settings["session.idle_timeout_ms"] = str(_IDLE_MS)
         arguments = [f"--set={name}={value}" for name, value in settings.items()]
         job, driver = flink.send(arguments, folder / "driver.log")
         driver.send_signal(signal.SIGINT)
@@ -195,9 +200,11 @@ def run_chaos(kills: int, minutes: float, speakers: int, seed: int, folder: Path
         flink.cancel(job)
         expected = _expected(broker.servers, topics.audio, clips, stage.clips)
     delivery = compare(expected, results)
+    # Each once: what is written again has the same id.
+    ends = Counter({r["result_id"]: r["reason"] for r in results if r["type"] == "session_end"}.values())
     audio_s = sum(clips[clip].duration_s for clip in stage.clips.values())
     took_s = time.monotonic() - began_s
-    return Report(chaos.kills, len(stage.clips), audio_s, restores, delivery, seed, took_s)
+    return Report(chaos.kills, len(stage.clips), audio_s, restores, delivery, ends, seed, took_s)
 
 
 def _all_said(servers: str, topic: str, sessions: set[str]) -> list[dict[str, Any]]:
@@ -241,6 +248,8 @@ def render(report: Report) -> str:
         f"| doubled: said again under another id | {delivery.doubled} |",
         f"| changed: text, words or times | {delivery.changed} |",
         f"| written again under the same id, which no reader sees | {delivery.repeated} |",
+        "",
+        "Sessions ended by " + ", ".join(f"{reason}: {count}" for reason, count in sorted(report.ends.items())) + ".",
         "",
         "| killed | times | in a recovery | recovery, median | longest |",
         "|---|---|---|---|---|",

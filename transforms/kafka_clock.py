@@ -35,11 +35,12 @@ class PartitionClock:
         self._idle_partition_ms = idle_partition_ms
         self._seen_ms = 0
         self._idle_since_ms: int | None = None
+        self._behind_since_ms: int | None = None
 
     def restart(self) -> None:
         """Forgets the time that has been reached: records are read again, and the runner knows since when."""
         self._seen_ms = 0
-        self._idle_since_ms = None
+        self._idle_since_ms = self._behind_since_ms = None
 
     @property
     def time_ms(self) -> int:
@@ -63,14 +64,20 @@ class PartitionClock:
         """Gives the watermark (ms) after a round.
 
         A partition that has been quiet for `idle_partition_ms` and read to its end follows the clock, so that it does
-        not hold the timers of the others; one that is behind holds the watermark.
+        not hold the timers of the others; one that is behind holds the watermark. Where it was behind without a record,
+        because its broker was away, it must be quiet for as long again: its senders have to find back as well.
         """
-        if got_records or not caught_up:
+        if got_records:
+            self._idle_since_ms = self._behind_since_ms = None
+        elif not caught_up:
             self._idle_since_ms = None
-        elif self._idle_since_ms is None:
-            self._idle_since_ms = now_ms
-        if self._idle_since_ms is not None and now_ms - self._idle_since_ms >= self._idle_partition_ms:
-            self._seen_ms = max(self._seen_ms, now_ms)
+            self._behind_since_ms = self._behind_since_ms or now_ms
+        else:
+            self._idle_since_ms = self._idle_since_ms or now_ms
+            away_ms = self._idle_since_ms - (self._behind_since_ms or self._idle_since_ms)
+            if now_ms - self._idle_since_ms >= self._idle_partition_ms + away_ms:
+                self._behind_since_ms = None
+                self._seen_ms = max(self._seen_ms, now_ms)
         return max(0, self._seen_ms - self._allowed_disorder_ms)
 
 

@@ -81,6 +81,24 @@ def test_a_partition_that_is_behind_holds_the_watermark(clock: PartitionClock) -
     assert set(marks) == {NOW - 302_000}
 
 
+def test_after_an_outage_senders_have_as_long_again_to_come_back(clock: PartitionClock) -> None:
+    clock.stamp(NOW - 1_000)
+    for away_ms in (0, 20_000):
+        clock.end_round(NOW + away_ms, got_records=False, caught_up=False)
+    held = [clock.end_round(NOW + back_ms, got_records=False, caught_up=True) for back_ms in (40_000, 80_999)]
+    assert held == [NOW - 3_000, NOW - 3_000]
+    assert clock.end_round(NOW + 81_000, got_records=False, caught_up=True) == NOW + 79_000
+    assert clock.end_round(NOW + 81_100, got_records=False, caught_up=True) == NOW + 79_100
+
+
+def test_a_record_ends_an_outage(clock: PartitionClock) -> None:
+    clock.end_round(NOW, got_records=False, caught_up=False)
+    clock.stamp(NOW)
+    clock.end_round(NOW + 40_000, got_records=True, caught_up=True)
+    clock.end_round(NOW + 40_100, got_records=False, caught_up=True)
+    assert clock.end_round(NOW + 41_100, got_records=False, caught_up=True) == NOW + 39_100
+
+
 def test_a_sender_with_a_slow_clock_is_not_behind_the_watermark(clock: PartitionClock) -> None:
     for now in (NOW, NOW + 1_000):
         watermark = clock.end_round(now, got_records=False, caught_up=True)
