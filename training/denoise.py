@@ -77,9 +77,9 @@ def _card() -> dict[str, Value]:
         },
         "quality": {},
         "data": (
-            "English sentences and words by espeak-ng 1.51 and flite 2.2 (several accents and voices) and digits of the"
-            " Free Spoken Digit Dataset (CC BY-SA 4.0; jackson, nicolas, theo, yweweler, recordings 5 and up), in"
-            " simulated rooms, lines and noises."
+            "English sentences and words by espeak-ng 1.51, flite 2.2 (several accents and voices) and Kokoro-82M"
+            " (mixtures of its voices), and digits of the Free Spoken Digit Dataset (CC BY-SA 4.0; jackson, nicolas,"
+            " theo, yweweler, recordings 5 and up), in simulated rooms, lines and noises."
         ),
     }
 
