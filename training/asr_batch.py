@@ -24,7 +24,7 @@ from training.weights import Arrays, Weights, fold_norms, load_weights
 
 NAME = "unison-asr-batch"
 _FRAMING = {
-    "pad_multiple_samples": 8000,
+    "pad_multiple_samples": 4000,
     "frame_samples": 640,
     "context_samples": CONTEXT_SAMPLES,
     "delay_samples": 0,
