@@ -24,7 +24,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prism]
 
 CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
 CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")
-DOOR_CODE = Path(__file__).resolve().parents[2] / "samples" / "door_code.wav"
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+DOOR_CODE = SAMPLES / "door_code.wav"
+# Its speaker pauses between the words.
+COUNTDOWN = SAMPLES / "countdown.wav"
 NO_KEYS = (None, b"", b"\xff")
 SAID = ("type", "utterance", "revision", "text", "words", "start_ms", "end_ms")
 
@@ -77,7 +80,7 @@ def telephone(shared: Path) -> Iterator[Piece]:
 
 def asking() -> Iterator[Piece]:
     """A session with settings of its own, one of them out of bounds."""
-    samples = decode_file(DOOR_CODE).samples
+    samples = decode_file(COUNTDOWN).samples
     extra = ("silence_after_speech_ms", b"700"), ("tentative_end_ms", b"200"), ("max_utterance_ms", b"999")
     for sequence, part in enumerate(np.array_split(samples, 20)):
         headers = ChunkHeaders("LINEAR16", 16_000, 1, sequence, sequence == 19)
@@ -276,7 +279,7 @@ def test_other_rates_are_heard_at_their_own(run: Run, engine: SpeechEngine, shar
 
 
 def test_a_session_has_the_settings_that_its_first_record_asks_for(run: Run, engine: SpeechEngine) -> None:
-    audio = decode_file(DOOR_CODE)
+    audio = decode_file(COUNTDOWN)
     settings = SessionSettings(silence_after_speech_ms=700, tentative_end_ms=200)
     state, events = engine.step(engine.start(16_000, settings), audio.samples)
     kinds = ("tentative_end", "speech_resumed", "final")

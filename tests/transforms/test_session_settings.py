@@ -172,9 +172,11 @@ def test_with_the_real_engine_headers_do_what_the_recipe_does(make_chunk: Callab
         chunks = [make_chunk(i, piece, headers=headers, end_of_stream=i == 29) for i, piece in enumerate(pieces)]
         return [result for turn in play(logic, chunks) for result in turn.results]
 
-    pieces = np.array_split(decode_file(SAMPLES / "door_code.wav").samples, 30)
-    own = [*SHORT, Header("partial_interval_ms", b"320"), Header("max_utterance_ms", b"2000")]
-    tuned = recipe(EndpointConfig(silence_after_speech_ms=300, tentative_end_ms=150, max_utterance_ms=2_000), 320)
+    # Its speaker pauses between the words.
+    pieces = np.array_split(decode_file(SAMPLES / "countdown.wav").samples, 30)
+    wishes = {"silence_after_speech_ms": 700, "tentative_end_ms": 150, "max_utterance_ms": 5_000}
+    own = [Header(name, b"%d" % value) for name, value in {**wishes, "partial_interval_ms": 320}.items()]
+    tuned = recipe(EndpointConfig(**wishes), 320)
     results = said(recipe(EndpointConfig(), 100), own)
     assert results == said(tuned, [])
     assert {"partial", "tentative_end", "speech_resumed", "final"} <= {result.type for result in results}
