@@ -184,10 +184,15 @@ def test_a_finished_replay_is_not_done_again(live: Live, replay: Callable[..., A
     assert (again, record.reused) == (rows, len(rows))
 
 
+def said(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows without what tells where the reading stood when they were written."""
+    return [{name: value for name, value in row.items() if name not in ("gaps", "duplicates")} for row in rows]
+
+
 def test_a_partition_of_its_own_and_offsets(live: Live, replay: Callable[..., Any]) -> None:
     whole, _ = replay("@..")
     rows, _ = replay("/0@0..100000")
-    assert rows == [row for row in whole if row["source_file"].endswith("/0")]
+    assert said(rows) == said([row for row in whole if row["source_file"].endswith("/0")])
 
 
 def test_two_workers_give_the_same_rows(live: Live, replay: Callable[..., Any]) -> None:
