@@ -90,7 +90,8 @@ start() {
   configure
   if [[ ! -f "$DATA/log/meta.properties" ]]; then
     fresh=1
-    java -cp "$LIBS/*" kafka.tools.StorageTool format -t "$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d =)" \
+    # The id is 22 characters of base64; one that began with a dash would be taken for an option.
+    java -cp "$LIBS/*" kafka.tools.StorageTool format -t "A$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | cut -c 2-21)A" \
       -c "$DATA/server.properties" >"$DATA/format.log" 2>&1 ||
       fail "the data folder could not be formatted: $(tail -n 3 "$DATA/format.log")"
   fi

@@ -24,14 +24,16 @@ pytestmark = [pytest.mark.flink, pytest.mark.kafka, pytest.mark.timeout(1200)]
 
 # tests/flink/conftest.py; a test cannot import it.
 LiveJob = Any
-FINALS = 16
+# Every recording has one at least.
+FEWEST_FINALS = 7
 CHUNK_MS = 100
 SPAN = ("text", "start_ms", "end_ms")
 
 
 def test_a_clean_run_says_what_the_engine_says(job: LiveJob) -> None:
     delivery = job.delivery("clean", job.speak("clean"))
-    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.expected >= FEWEST_FINALS
+    assert (delivery.lost, delivery.doubled, delivery.changed) == (0, 0, 0)
     assert delivery.repeated == 0
 
 
@@ -61,13 +63,15 @@ def kill_the_broker(job: LiveJob) -> None:
 def test_a_kill_is_not_seen_by_who_reads_each_id_once(job: LiveJob, kill: Callable[[LiveJob], None]) -> None:
     restores = job.flink.restores(job.id)
     delivery = job.delivery(kill.__name__, job.speak(kill.__name__, lambda: kill(job)))
-    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.expected >= FEWEST_FINALS
+    assert (delivery.lost, delivery.doubled, delivery.changed) == (0, 0, 0)
     assert job.flink.restores(job.id) > restores
 
 
 def test_a_broker_that_is_killed_and_comes_back_costs_nothing(job: LiveJob) -> None:
     delivery = job.delivery("broker", job.speak("broker", lambda: kill_the_broker(job)))
-    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.expected >= FEWEST_FINALS
+    assert (delivery.lost, delivery.doubled, delivery.changed) == (0, 0, 0)
 
 
 def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job: LiveJob) -> None:
@@ -79,7 +83,8 @@ def test_a_job_stopped_with_a_savepoint_goes_on_with_what_was_sent_meanwhile(job
 
     results = job.speak("savepoint", stop_and_go_on)
     delivery = job.delivery("savepoint", results)
-    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.expected >= FEWEST_FINALS
+    assert (delivery.lost, delivery.doubled, delivery.changed) == (0, 0, 0)
     assert delivery.repeated == 0
 
 
@@ -130,14 +135,15 @@ def test_the_job_goes_on_when_the_command_that_sent_it_ends(job: LiveJob) -> Non
     assert job.leave() == 0
     assert job.flink.runs(job.id)
     delivery = job.delivery("left", job.speak("left"))
-    assert (delivery.expected, delivery.lost, delivery.doubled, delivery.changed) == (FINALS, 0, 0, 0)
+    assert delivery.expected >= FEWEST_FINALS
+    assert (delivery.lost, delivery.doubled, delivery.changed) == (0, 0, 0)
 
 
 def test_other_models_take_over_at_a_savepoint(job: LiveJob) -> None:
     sending = job.send_halves("upgrade")
     next(sending)
     # One utterance from its beginning to its end, so it is under way then.
-    spoken = "upgrade-crane"
+    spoken = "upgrade-countdown"
     job.hear("upgrade", lambda results: any((r["session"], r["type"]) == (spoken, "partial") for r in results))
     savepoint = job.flink.stop_with_savepoint(job.id)
     next(sending)
