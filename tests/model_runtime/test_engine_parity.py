@@ -26,6 +26,7 @@ from model_runtime import (
 )
 from model_runtime.recipe import AsrConfig, DenoiseConfig, EndpointConfig, VadConfig, load_recipe
 from model_runtime.resample import Resampler
+from model_runtime.tflite import ROWS_ARE_INDEPENDENT
 
 DENOISE = DenoiseConfig("unison-denoise")
 VAD = VadConfig("unison-vad")
