@@ -1,8 +1,10 @@
 """Ranges of offsets without an end, and the tracker that lets a splittable DoFn go through them in rounds."""
 
 from copy import copy
+from typing import Any
 
 from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.transforms.core import RestrictionProvider
 
 NO_END = 2**62
 """Offsets are 63 bits; the end of a restriction must leave room for arithmetic.
@@ -52,3 +54,18 @@ class EndlessRangeTracker(OffsetRestrictionTracker):
     def is_bounded(self) -> bool:
         """Says that there is no end."""
         return False
+
+
+class EndlessRanges(RestrictionProvider):
+    """What splittable DoFns over endless ranges have in common; each says where the range of an element begins."""
+
+    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
+        return EndlessRangeTracker(restriction)
+
+    # Any: the elements are those of the DoFn.
+    def restriction_size(self, element: Any, restriction: EndlessRange) -> float:
+        return 1.0
+
+    def truncate(self, element: Any, restriction: EndlessRange) -> None:
+        """Leaves nothing of a range where a job is drained; sessions then end by their timers."""
+        return None

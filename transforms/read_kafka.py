@@ -8,13 +8,12 @@ import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.core import RestrictionProvider
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
-from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
+from transforms.endless_range import NO_END, EndlessRange, EndlessRanges
 from transforms.kafka_clock import event_time
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import (
@@ -60,7 +59,7 @@ class ReadFromKafka(beam.PTransform):
         )
 
 
-class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
+class _ReadPartitionFn(beam.DoFn, EndlessRanges):
     """Reads a partition in short rounds; between two of them the runner hands the records on.
 
     It provides its own restrictions: offsets from the configured start on, without an end.
@@ -76,16 +75,6 @@ class _ReadPartitionFn(beam.DoFn, RestrictionProvider):
 
     def initial_restriction(self, element: KafkaPartition) -> EndlessRange:
         return EndlessRange(start_offset(self._config, element))
-
-    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
-        return EndlessRangeTracker(restriction)
-
-    def restriction_size(self, element: KafkaPartition, restriction: EndlessRange) -> float:
-        return 1.0
-
-    def truncate(self, element: KafkaPartition, restriction: EndlessRange) -> None:
-        """Leaves nothing to read where a job is drained; its sessions then end by their timers."""
-        return None
 
     def start_bundle(self) -> None:
         # Partitions that share a bundle are read one after the other, so they share the time of one round as well.

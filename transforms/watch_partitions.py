@@ -8,12 +8,11 @@ import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.core import RestrictionProvider
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Duration, Timestamp
 
 from model_runtime.errors import ConfigError
-from transforms.endless_range import NO_END, EndlessRange, EndlessRangeTracker
+from transforms.endless_range import NO_END, EndlessRange, EndlessRanges
 from transforms.kafka_config import KafkaConfig
 from transforms.kafka_reader import reading_stopped
 from transforms.kafka_topics import find_partitions, list_partitions
@@ -38,7 +37,7 @@ class WatchPartitions(beam.PTransform):
         return topics | "Watch" >> beam.ParDo(_WatchFn(self._config)).with_output_types(KafkaPartition)
 
 
-class _WatchFn(beam.DoFn, RestrictionProvider):
+class _WatchFn(beam.DoFn, EndlessRanges):
     """Offset 0 of its restriction is the first look, offset n + 1 is partition n."""
 
     def __init__(self, config: KafkaConfig) -> None:
@@ -48,16 +47,6 @@ class _WatchFn(beam.DoFn, RestrictionProvider):
 
     def initial_restriction(self, element: str) -> EndlessRange:
         return EndlessRange(0)
-
-    def create_tracker(self, restriction: EndlessRange) -> EndlessRangeTracker:
-        return EndlessRangeTracker(restriction)
-
-    def restriction_size(self, element: str, restriction: EndlessRange) -> float:
-        return 1.0
-
-    def truncate(self, element: str, restriction: EndlessRange) -> None:
-        """Leaves nothing to look at where a job is drained."""
-        return None
 
     @beam.DoFn.unbounded_per_element()
     def process(
