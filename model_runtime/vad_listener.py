@@ -57,8 +57,11 @@ class VadListener:
             pending=np.concatenate((state.pending, vad_audio)),
             recent=np.concatenate((state.recent, asr_audio)) if self._recognizer else state.recent,
         )
+        if len(state.pending) < self._context + self._block:
+            return state
         while len(state.pending) >= self._context + self._block:
             state = yield from self._judge_block(state, events)
+        # Views would keep what is done with.
         return replace(state, pending=state.pending.copy(), recent=state.recent.copy())
 
     def finish(self, state: VadListenerState, events: list[Event]) -> Steps[VadListenerState]:
@@ -80,7 +83,6 @@ class VadListener:
         probabilities, states = yield Call(self._kernel, None, row)
         segment, frame = state.segment, self._block // len(probabilities)
         block_end = min(segment.position + self._block, state.received)
-        state = replace(state, pending=state.pending[self._block :], states=states)
         left = probabilities[: -(-(block_end - segment.position) // frame)].tolist()
         while left:
             segment, taken, change = self._segmenter.advance(segment, left, frame)
@@ -90,7 +92,8 @@ class VadListener:
         if state.utterance is not None:
             state = yield from self._hear(state, block_end, events)
         keep = state.received - block_end + self._lookback_from(block_end, segment)
-        return replace(state, segment=segment, recent=state.recent[max(0, len(state.recent) - keep) :])
+        recent = state.recent[max(0, len(state.recent) - keep) :]
+        return replace(state, pending=state.pending[self._block :], recent=recent, states=states, segment=segment)
 
     def _lookback_from(self, now: int, segment: SegmentState) -> int:
         """How far before `now` a later utterance may begin: not before the last speech of the one under way."""
