@@ -11,7 +11,7 @@ import numpy as np
 
 from model_runtime.devices import CPU
 from model_runtime.graph_binding import BoundGraph
-from model_runtime.tflite import Calls, NothingDelegatedError, make_interpreter
+from model_runtime.tflite import RESIZING_IS_EXACT, Calls, NothingDelegatedError, make_interpreter
 
 __all__ = ["InterpreterPool", "Lane", "PrepareError"]
 
@@ -89,12 +89,13 @@ class Lane:
         self._shapes, self._calls = [], None
         pairs = list(zip(self._inputs + self._state_inputs, shapes, strict=True))
         try:
-            if self._interpreter is not None and self._make_delegate is None:
+            if self._interpreter is not None and self._make_delegate is None and RESIZING_IS_EXACT:
                 for index, shape in pairs:
                     self._interpreter.resize_tensor_input(index, shape)
                 self._interpreter.allocate_tensors()
             else:
-                # A delegate can make the graph immutable, so new shapes need a new interpreter.
+                # A delegate can make the graph immutable, and a runtime can round by what was heard before: then new
+                # shapes need a new interpreter.
                 self._interpreter = None
                 delegate = self._make_delegate() if self._make_delegate else None
                 self._interpreter = make_interpreter(self._bound.path, self._threads, pairs, delegate)
