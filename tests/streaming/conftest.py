@@ -70,7 +70,7 @@ def new_config(servers: str, admin: KafkaAdminClient, partitions: int, **fields:
     return KafkaConfig(bootstrap_servers=servers, topics=TopicsConfig(*names), **settings)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def read_topic(servers: str) -> Callable[[str], list[ConsumerRecord]]:
     """Gives all records that a topic's only partition has now."""
 
