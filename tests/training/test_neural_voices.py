@@ -27,18 +27,7 @@ def test_speakers_differ_in_timbre_and_prosody_and_come_again_with_their_seed() 
     assert np.all(one != other)
 
 
-def test_a_foreign_accent_has_its_own_of_the_phonemes_that_words_are_spelt_with() -> None:
-    spelt = {phoneme for accents in neural_voices.PHONEMES.values() for word in accents for phoneme in word}
-    assert set(neural_voices.FOREIGN) <= spelt
-    accents = [neural_voices.foreign_accent(np.random.default_rng(seed)) for seed in range(20)]
-    assert accents[7] == neural_voices.foreign_accent(np.random.default_rng(7))
-    for accent in accents:
-        assert all(said in neural_voices.FOREIGN[phoneme] for phoneme, said in accent.items())
-    assert len({tuple(accent.items()) for accent in accents}) == 20
-
-
 @pytest.mark.skipif(not neural_voices.is_installed(), reason="Kokoro is not installed (docs/training.md)")
 def test_kokoro_knows_every_phoneme_of_the_words() -> None:
     spelt = {phoneme for accents in neural_voices.PHONEMES.values() for word in accents for phoneme in word}
-    foreign = {phoneme for others in neural_voices.FOREIGN.values() for other in others for phoneme in other}
-    assert spelt | foreign <= set(neural_voices.alphabet())
+    assert spelt <= set(neural_voices.alphabet())
