@@ -49,12 +49,12 @@ where they are written; MessagePack instead of rows between steps; timers are se
 Without any model a chunk costs the job's own Python 27 µs in turns of 25 chunks and 53 µs in turns of one: 4 to 7 µs
 for its headers, 4 to 8 µs for the coder between two steps, 20 to 38 µs for its session's turn (CPU time of the
 thread, reading by kafka-python is 22 µs more). The rest is Beam and Prism, by bundle and not by chunk. Without a model,
-all of it is measured beside other stream processors: `python -m benchmarks.peers --models none` and [its page](peers.md),
-which also says what each of these was worth:
+all of it is measured beside other stream processors (`python -m benchmarks.peers --models none`), and
+[that page](peers.md) also says what each of these was worth:
 
 * Prism span in a loop while it waited for a worker's answer (`deploy/prism.sh` mends it).
-* The worker let it wait: at the end of each bundle it waited for a thread that slept, and wrote thirty metrics of Beam's
-  own (`pipelines/lean_worker.py`).
+* The worker let it wait: at the end of each bundle it waited for a thread that slept, and wrote thirty metrics, most of
+  them Beam's own (`pipelines/lean_worker.py`).
 * Rounds of reading lasted 80 ms whether something came or not; now they end when there is something to hand on.
 
 Not measured, by what Prism's and the SDK's sources say: Beam's state cache (Prism hands out no cache tokens, so nothing

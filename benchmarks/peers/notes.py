@@ -24,22 +24,26 @@ requests, so that the fewer sessions there are, the dearer is each chunk (see "L
 with the chunk; with many it lasts `kafka.poll_round_ms` (40), and the next one waits until the bundles of the last are
 done: that is what the latency is made of. Peers that hand over record by record are sooner by about that much.
 
-What was done about that, each step with those before it, in one process tree after the other on a machine that had as much
-else to do as it could (1.5 to 2 of 2 cores busy with other things): CPU us per chunk of Python and of Prism, latency of
-results p50 / p99 in ms
+What was done about that, each step with those before it, one after the other on a machine of which other things took
+1.3 to 1.8 of two cores: CPU us per chunk of Python and of Prism; latency of results in ms, p50 / p99
 
 | | full speed | 1 live | 20 live |
 |---|---|---|---|
 | before | 167 + 55 | 9,800 + 11,800; 109 / 165 | 1,060 + 700; 194 / 917 |
-| Prism waits for a worker's answer and does not spin (`deploy/prism.sh`) | 162 + 26 | 12,400 + 2,400; 101 / 224 | 1,460 + 320; 162 / 354 |
-| no thread samples a bundle's states, which the bundle's end waited for, and only metrics of the job's own are written (`pipelines/lean_worker.py`) | 148 + 30 | 8,000 + 4,100; 80 / 170 | 1,160 + 360; 161 / 548 |
-| rounds end when there is something, after 20 ms at least | | 10,900 + 2,700; 12 / 27 | 2,560 + 1,080; 92 / 200 |
-| the same, after 40 ms at least (the default) | | | 1,620 + 380; 87 / 240 |
-| the same, after 60 ms at least | | | 1,450 + 340; 74 / 251 |
-| the same, after 80 ms at least | | | 1,260 + 330; 119 / 260 |
+| a mended Prism | 162 + 26 | 12,400 + 2,400; 101 / 224 | 1,460 + 320; 162 / 354 |
+| a lean worker | 148 + 30 | 8,000 + 4,100; 80 / 170 | 1,160 + 360; 161 / 548 |
+| rounds as needed, 20 ms at least | | 10,900 + 2,700; 12 / 27 | 2,560 + 1,080; 92 / 200 |
+| the same, 40 ms at least: the default | | | 1,620 + 380; 87 / 240 |
+| the same, 60 ms at least | | | 1,450 + 340; 74 / 251 |
+| the same, 80 ms at least | | | 1,260 + 330; 119 / 260 |
 
-The last three are of the busiest time. A final came 10 ms behind the end of its stream with one session (67 before), and
-128 / 175 ms (142 / 210) with 20.
+The last three are of a busier time than the others. A final came 10 ms behind the end of its stream with one session
+(67 before), and 128 / 175 ms with 20 (142 / 210).
+
+* A mended Prism (`deploy/prism.sh`): between the last output of a bundle and the worker's answer it span in a loop.
+* A lean worker (`pipelines/lean_worker.py`): the end of each bundle waited for a thread that samples its states and
+  sleeps, for up to a sixth of the bundle's time; and most of its thirty metrics were Beam's own, and zero.
+* Rounds as needed: a round of reading lasted 80 ms whether something came or not. Now it ends when there is something.
 
 What was tried, without a model, each against the job without it in turn on that machine; the same run differed by 10 %
 from one time to the next, so less than that is only seen by itself, in a loop of its own:
@@ -54,7 +58,7 @@ from one time to the next, so less than that is only seen by itself, in a loop o
 | rounds of 2,000 records and not 500 | nothing |
 | less garbage collection in Prism (GOGC=400) | nothing |
 | all state writes of a bundle sent before any is waited for | nothing, neither CPU nor latency |
-| live, rounds of 20 ms and not 80, whether something came or not | one session p50 87 ms, was 204; 20 no sooner, at 2.0 ms of CPU per chunk, was 1.3 |
-| a round's offsets claimed at once, its metrics updated once, the partition's end asked for once | nothing to be seen in reading alone (31 to 43 us a record by kafka-python, as before) |
-| Python's threads take turns after 0.5 ms and not 5 ms (`sys.setswitchinterval`) | nothing, live with 20 sessions |
+| live, rounds of 20 ms and not 80, of fixed length | 1 session p50 87 ms, was 204; 20: 2.0 ms of CPU, was 1.3 |
+| a round claimed at once, one update of a metric a round | reading alone 31 to 43 us a record, as before |
+| Python's threads take turns after 0.5 ms and not 5 ms | nothing, live with 20 sessions |
 """
