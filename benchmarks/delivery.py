@@ -15,12 +15,18 @@ Said: TypeAlias = tuple[Any, ...]
 
 
 class Delivery(NamedTuple):
-    """Finals by what became of them; `repeated` are copies under one id, which no reader sees."""
+    """Finals by what became of them.
+
+    Attributes:
+        expected: How many there should be.
+        lost, doubled, changed: Ids.
+        repeated: Copies under one id, which no reader sees.
+    """
 
     expected: int
-    lost: int
-    doubled: int
-    changed: int
+    lost: list[str]
+    doubled: list[str]
+    changed: list[str]
     repeated: int
 
     def is_exact(self) -> bool:
@@ -58,9 +64,9 @@ def compare(expected: Mapping[str, Said], results: Iterable[Mapping[str, Any]]) 
             seen.setdefault(result["result_id"], []).append(said(result))
     return Delivery(
         expected=len(expected),
-        lost=len(expected.keys() - seen.keys()),
-        doubled=len(seen.keys() - expected.keys()),
-        changed=sum(any(copy != expected[name] for copy in seen[name]) for name in expected.keys() & seen.keys()),
+        lost=[name for name in expected if name not in seen],
+        doubled=[name for name in seen if name not in expected],
+        changed=[name for name, copies in seen.items() if name in expected and set(copies) != {expected[name]}],
         repeated=sum(len(copies) - 1 for copies in seen.values()),
     )
 

@@ -12,7 +12,7 @@ from model_runtime.records import Event, SpeechBegin, SpeechEnd, SpeechResumed, 
 from model_runtime.words import WordTimes
 
 
-class ContinuousListenerState(msgspec.Struct, frozen=True, array_like=True):
+class ContinuousListenerState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a session stands; audio is float32 at the models' rate, positions are its samples."""
 
     # Samples that do not fill a block yet.

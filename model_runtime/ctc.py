@@ -7,7 +7,7 @@ Bi-Directional Recurrent DNNs" (https://arxiv.org/abs/1408.2873), without a lang
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ _MINUS_INFINITY = -math.inf
 TOKEN_PRUNING = -7.0
 
 
-class Token(msgspec.Struct, frozen=True, array_like=True):
+class Token(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A decoded token: its id, the frame of its peak, its last frame, and its log probability at the peak."""
 
     id: int
@@ -31,7 +31,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
 Tokens = tuple[Token, ...]
 
 
-class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
+class Hypothesis(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One text so far, with the log probabilities of its alignments that end in blank and in its last token."""
 
     tokens: Tokens
@@ -41,10 +41,11 @@ class Hypothesis(msgspec.Struct, frozen=True, array_like=True):
 
     def score(self) -> float:
         """Gives the log probability of all alignments together."""
-        return log_add(self.blank, self.non_blank)
+        # Nine of ten end in blanks alone.
+        return self.blank if self.non_blank == _MINUS_INFINITY else log_add(self.blank, self.non_blank)
 
 
-class DecoderState(msgspec.Struct, frozen=True, array_like=True, tag=0):
+class DecoderState(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=0):
     """Frames seen, the token of the last frame (greedy), and the hypotheses, best first."""
 
     frames: int
@@ -58,6 +59,16 @@ class DecoderState(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 # The state of a new utterance, for both decoders.
 START = DecoderState(0, 0, (Hypothesis((), 0, 0.0, _MINUS_INFINITY),))
+
+
+class _Extension(NamedTuple):
+    """A hypothesis with one token more: its score, whose it is (by place), the token, and the lexicon's next node."""
+
+    score: float
+    parent: int
+    token: int
+    log_prob: float
+    node: int
 
 
 class GreedyDecoder:
@@ -135,58 +146,92 @@ class PrefixBeamDecoder(WholeWords):
 
     def advance(self, state: DecoderState, log_probs: np.ndarray) -> DecoderState:
         """Takes log probabilities [frames, tokens]."""
-        hypotheses, frame = state.hypotheses, state.frames
+        hypotheses, frame, silent = state.hypotheses, state.frames, False
+        scores = [h.score() for h in hypotheses]
         for row in log_probs.tolist():
-            candidates = [(i, min(p, 0.0)) for i, p in enumerate(row) if i and p > TOKEN_PRUNING]
-            hypotheses = self._step(hypotheses, min(row[0], 0.0), candidates, frame)
+            blank = min(row[0], 0.0)
+            if max(row[1:]) > TOKEN_PRUNING:
+                likely = {i: min(p, 0.0) for i, p in enumerate(row) if i and p > TOKEN_PRUNING}
+                if silent:
+                    hypotheses, silent = _after_blanks(hypotheses, scores), False
+                hypotheses, scores = self._step(hypotheses, scores, blank, likely, frame)
+            else:
+                scores, silent = [score + blank for score in scores], True
             frame += 1
-        return DecoderState(frame, 0, hypotheses)
+        return DecoderState(frame, 0, _after_blanks(hypotheses, scores) if silent else hypotheses)
 
     def _step(
-        self, hypotheses: tuple[Hypothesis, ...], blank: float, candidates: list[tuple[int, float]], frame: int
-    ) -> tuple[Hypothesis, ...]:
-        scores = [h.score() for h in hypotheses]
-        if not candidates:
-            pairs = zip(hypotheses, scores, strict=True)
-            return tuple([Hypothesis(h.tokens, h.node, score + blank, _MINUS_INFINITY) for h, score in pairs])
-        stayed = [_stayed(h, score, blank, candidates, frame) for h, score in zip(hypotheses, scores, strict=True)]
-        texts = {tuple([token.id for token in h.tokens]): i for i, h in enumerate(hypotheses)}
-        # Plain tuples until the beam is chosen: most extensions do not live to see the next frame.
-        extended: list[tuple[float, int, int, float, int]] = []
+        self,
+        hypotheses: tuple[Hypothesis, ...],
+        scores: list[float],
+        blank: float,
+        likely: dict[int, float],
+        frame: int,
+    ) -> tuple[tuple[Hypothesis, ...], list[float]]:
+        """Gives the hypotheses after one frame, best first, and the score of each.
+
+        likely: token -> log probability, of those that are worth a look.
+        """
+        stayed = [_stayed(h, score, blank, likely, frame) for h, score in zip(hypotheses, scores, strict=True)]
+        grown = self._extensions(hypotheses, scores, likely)
+        if grown:
+            grown = _merged(hypotheses, stayed, grown, frame)
+        values = [h.score() for h in stayed]
+        values += [extension.score for extension in grown]
+        # Reversed, a sort still leaves equals in their order.
+        best = sorted(range(len(values)), key=values.__getitem__, reverse=True)[: self._beam]
+        count = len(stayed)
+        chosen = [stayed[k] if k < count else _grown(hypotheses, grown[k - count], frame) for k in best]
+        return tuple(chosen), [values[k] for k in best]
+
+    def _extensions(
+        self, hypotheses: tuple[Hypothesis, ...], scores: list[float], likely: dict[int, float]
+    ) -> list[_Extension]:
+        """Gives what the hypotheses can grow by; most of it does not live to see the next frame."""
+        found = []
         floor = max(scores) + 2 * TOKEN_PRUNING
-        for text, i in texts.items():
-            hypothesis, score = hypotheses[i], scores[i]
-            last = text[-1] if text else 0
+        for i, hypothesis in enumerate(hypotheses):
             followers = self._lexicon.followers(hypothesis.node)
-            for token, log_prob in candidates:
-                value = (hypothesis.blank if token == last else score) + log_prob
-                if value > floor and token in followers:
-                    known = texts.get((*text, token))
-                    if known is None:
-                        extended.append((value, i, token, log_prob, followers[token]))
-                    else:
-                        stayed[known] = _joined(stayed[known], Token(token, frame, frame, log_prob), value)
-        ranked: list[tuple[float, Hypothesis | None, int]] = [(h.score(), h, -1) for h in stayed]
-        ranked += [(entry[0], None, k) for k, entry in enumerate(extended)]
-        ranked.sort(key=lambda entry: -entry[0])
-        return tuple([h or _grown(hypotheses, extended[k], frame) for _, h, k in ranked[: self._beam]])
+            last = hypothesis.tokens[-1].id if hypothesis.tokens else 0
+            for token, log_prob in likely.items():
+                if token in followers:
+                    value = (hypothesis.blank if token == last else scores[i]) + log_prob
+                    if value > floor:
+                        found.append(_Extension(value, i, token, log_prob, followers[token]))
+        return found
 
 
-def _stayed(
-    hypothesis: Hypothesis, score: float, blank: float, candidates: list[tuple[int, float]], frame: int
-) -> Hypothesis:
+def _after_blanks(hypotheses: tuple[Hypothesis, ...], scores: list[float]) -> tuple[Hypothesis, ...]:
+    """Gives the hypotheses with new scores, where nothing but blanks has gone by."""
+    pairs = zip(hypotheses, scores, strict=True)
+    return tuple([Hypothesis(h.tokens, h.node, score, _MINUS_INFINITY) for h, score in pairs])
+
+
+def _merged(
+    hypotheses: tuple[Hypothesis, ...], stayed: list[Hypothesis], grown: list[_Extension], frame: int
+) -> list[_Extension]:
+    """Adds the extensions that make a text that is there already to it, in `stayed`; gives the others."""
+    texts = [tuple([token.id for token in h.tokens]) for h in hypotheses]
+    places = {text: i for i, text in enumerate(texts)}
+    new = []
+    for extension in grown:
+        value, parent, token, log_prob, _ = extension
+        known = places.get((*texts[parent], token))
+        if known is None:
+            new.append(extension)
+        else:
+            stayed[known] = _joined(stayed[known], Token(token, frame, frame, log_prob), value)
+    return new
+
+
+def _stayed(hypothesis: Hypothesis, score: float, blank: float, likely: dict[int, float], frame: int) -> Hypothesis:
     """Gives a hypothesis whose text stays: by a blank, or by its last token once more."""
-    tokens, non_blank = hypothesis.tokens, _MINUS_INFINITY
-    if tokens:
-        last = tokens[-1]
-        for token, log_prob in candidates:
-            if token == last.id:
-                non_blank = hypothesis.non_blank + log_prob
-                if log_prob > last.log_prob:
-                    tokens = (*tokens[:-1], Token(token, frame, frame, log_prob))
-                else:
-                    tokens = (*tokens[:-1], Token(token, last.peak_frame, frame, last.log_prob))
-    return Hypothesis(tokens, hypothesis.node, score + blank, non_blank)
+    tokens = hypothesis.tokens
+    log_prob = likely.get(tokens[-1].id) if tokens else None
+    if log_prob is None:
+        return Hypothesis(tokens, hypothesis.node, score + blank, _MINUS_INFINITY)
+    tokens = (*tokens[:-1], _prolonged(tokens[-1], frame, log_prob))
+    return Hypothesis(tokens, hypothesis.node, score + blank, hypothesis.non_blank + log_prob)
 
 
 def _joined(hypothesis: Hypothesis, last: Token, non_blank: float) -> Hypothesis:
@@ -197,7 +242,7 @@ def _joined(hypothesis: Hypothesis, last: Token, non_blank: float) -> Hypothesis
     return Hypothesis(tokens, hypothesis.node, hypothesis.blank, log_add(hypothesis.non_blank, non_blank))
 
 
-def _grown(hypotheses: tuple[Hypothesis, ...], extension: tuple[float, int, int, float, int], frame: int) -> Hypothesis:
+def _grown(hypotheses: tuple[Hypothesis, ...], extension: _Extension, frame: int) -> Hypothesis:
     """Gives a hypothesis with one token more."""
     value, parent, token, log_prob, node = extension
     tokens = (*hypotheses[parent].tokens, Token(token, frame, frame, log_prob))

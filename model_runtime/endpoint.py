@@ -10,7 +10,7 @@ Reason = Literal["silence", "length"]
 Pause = Literal["begun", "over"]
 
 
-class EndpointRules(msgspec.Struct, frozen=True, array_like=True):
+class EndpointRules(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The rules of a recipe, or of one session, in samples at the models' rate."""
 
     before_speech_samples: int

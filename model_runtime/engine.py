@@ -18,7 +18,7 @@ from model_runtime.errors import ConfigError, SpeechError, check_within
 from model_runtime.fixed_batch import FixedBatches
 from model_runtime.frozen_state import StateCodec
 from model_runtime.recipe import Recipe, load_recipe
-from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial, Utterance
+from model_runtime.records import PCM, Enhanced, Event, Final, MadeBy, Partial, Utterance
 from model_runtime.resample import Resampler
 from model_runtime.session_settings import SessionSettings
 from model_runtime.session_state import SessionState
@@ -310,10 +310,10 @@ class SpeechEngine:
         return state
 
     def _enhance(self, state: SessionState, clean: np.ndarray, events: list[Event]) -> SessionState:
-        resampler = state.enhanced_resampler
-        if resampler is not None:
-            resampler, clean = self._from_models(state.sample_rate_hz).push(resampler, clean)
-        return self._give_out(replace(state, enhanced_resampler=resampler), clean, events)
+        if state.enhanced_resampler is not None:
+            resampler, clean = self._from_models(state.sample_rate_hz).push(state.enhanced_resampler, clean)
+            state = replace(state, enhanced_resampler=resampler)
+        return self._give_out(state, clean, events)
 
     def _flush_enhanced(self, state: SessionState, events: list[Event]) -> SessionState:
         if not self._emit_enhanced or state.enhanced_resampler is None:
@@ -324,7 +324,7 @@ class SpeechEngine:
     def _give_out(self, state: SessionState, clean: np.ndarray, events: list[Event]) -> SessionState:
         if not len(clean):
             return state
-        events.append(Enhanced(state.enhanced_samples, clean.astype("<f4", copy=False).tobytes()))
+        events.append(Enhanced(state.enhanced_samples, clean.astype(PCM, copy=False).tobytes()))
         return replace(state, enhanced_samples=state.enhanced_samples + len(clean))
 
     def _in_session_time(self, state: SessionState, events: list[Event]) -> list[Event]:

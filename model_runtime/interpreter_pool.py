@@ -4,13 +4,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from model_runtime.devices import CPU
 from model_runtime.graph_binding import BoundGraph
-from model_runtime.tflite import Calls, NothingDelegatedError, make_interpreter
+from model_runtime.tflite import RESIZING_IS_EXACT, Calls, NothingDelegatedError, make_interpreter
 
 __all__ = ["InterpreterPool", "Lane", "PrepareError"]
 
@@ -38,7 +39,8 @@ class Lane:
         self._bound = bound
         self._threads = threads
         self._make_delegate = make_delegate
-        self._inputs = tuple(port.tensor_index for port in bound.inputs + bound.state_inputs)
+        self._inputs = tuple(port.tensor_index for port in bound.inputs)
+        self._state_inputs = tuple(port.tensor_index for port in bound.state_inputs)
         self._outputs = tuple(port.tensor_index for port in bound.outputs + bound.state_outputs)
         self._shapes: list[tuple[int, ...]] = []
         # Read-only inputs of the last call, which the interpreter still holds.
@@ -48,9 +50,9 @@ class Lane:
         self._calls: Any = None
 
     def call(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Gives the outputs as arrays of their own; `arrays` are the inputs in native dtype.
+        """Gives the outputs as arrays of their own; `arrays` are the inputs, then the states, in native dtype.
 
-        An array that owns its data and is marked read-only is not copied again when the call before had the very
+        An input that owns its data and is marked read-only is not copied again when the call before had the very
         same one: a decoder hears the same 18 MB at each of its steps.
 
         Raises:
@@ -64,13 +66,16 @@ class Lane:
             self.prepare(shapes)
         set_tensor, get_tensor, invoke = self._calls
         held = self._held
-        for place, array in enumerate(arrays):
+        for place, index in enumerate(self._inputs):
+            array = arrays[place]
             if array is not held[place]:
-                set_tensor(self._inputs[place], array)
+                set_tensor(index, array)
                 held[place] = None if array.flags.writeable or array.base is not None else array
+        for index, array in zip(self._state_inputs, arrays[len(held) :], strict=True):
+            set_tensor(index, array)
         invoke()
         # get_tensor copies; a view would block the next invoke (google-coral/tflite#42).
-        return [get_tensor(index, 0) for index in self._outputs]
+        return list(map(get_tensor, self._outputs, repeat(0)))
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Makes the interpreter ready for inputs of these shapes.
@@ -82,14 +87,15 @@ class Lane:
         self._held = [None] * len(self._inputs)
         # The interpreter counts who refers to it, and is not resized while its calls are held.
         self._shapes, self._calls = [], None
-        pairs = list(zip(self._inputs, shapes, strict=True))
+        pairs = list(zip(self._inputs + self._state_inputs, shapes, strict=True))
         try:
-            if self._interpreter is not None and self._make_delegate is None:
+            if self._interpreter is not None and self._make_delegate is None and RESIZING_IS_EXACT:
                 for index, shape in pairs:
                     self._interpreter.resize_tensor_input(index, shape)
                 self._interpreter.allocate_tensors()
             else:
-                # A delegate can make the graph immutable, so new shapes need a new interpreter.
+                # A delegate can make the graph immutable, and a runtime can round by what was heard before: then new
+                # shapes need a new interpreter.
                 self._interpreter = None
                 delegate = self._make_delegate() if self._make_delegate else None
                 self._interpreter = make_interpreter(self._bound.path, self._threads, pairs, delegate)
@@ -134,17 +140,16 @@ class InterpreterPool:
 
     def lease(self, rows: int) -> Lane:
         """Gives a lane that nobody else uses; give it back, unless it failed."""
-        with self._lock:
-            idle = self._idle.get(rows)
-            if idle:
-                return idle.pop()
-        return Lane(self._bound, self._threads, self._make_delegate)
+        # Without the lock, here and below: both are one step of a list, and there are 50 calls in a second of audio.
+        try:
+            return self._idle[rows].pop()
+        except (KeyError, IndexError):
+            return Lane(self._bound, self._threads, self._make_delegate)
 
     def give_back(self, rows: int, lane: Lane) -> None:
         """Takes a lane back for the next caller of that batch size."""
-        with self._lock:
-            if not self._retired:
-                self._idle.setdefault(rows, []).append(lane)
+        if not self._retired:
+            self._idle.setdefault(rows, []).append(lane)
 
     def clear(self) -> None:
         """Drops the idle lanes."""

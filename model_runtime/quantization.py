@@ -12,12 +12,6 @@ import numpy as np
 __all__ = ["Quantization", "requantize_table"]
 
 
-@lru_cache
-def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
-    limits = np.iinfo(dtype)
-    return np.float32(limits.min), np.float32(limits.max)
-
-
 class Quantization(NamedTuple):
     """How a tensor holds real numbers: real = (stored - zero_point) * scale; scale 0 means stored as they are."""
 
@@ -29,10 +23,10 @@ class Quantization(NamedTuple):
         """Gives the values, any shape, in the tensor's dtype: rounded and clipped to its range when it has a scale."""
         if not self.scale:
             return np.asarray(values, dtype=self.dtype)
-        low, high = _limits(self.dtype)
-        scaled: np.ndarray = np.divide(values, np.float32(self.scale), dtype=np.float32)
+        scale, zero_point, low, high = _constants(self)
+        scaled: np.ndarray = np.divide(values, scale, dtype=np.float32)
         np.rint(scaled, out=scaled)
-        np.add(scaled, np.float32(self.zero_point), out=scaled)
+        np.add(scaled, zero_point, out=scaled)
         # Half the time of np.clip, which checks its arguments in Python.
         np.maximum(scaled, low, out=scaled)
         np.minimum(scaled, high, out=scaled)
@@ -42,13 +36,23 @@ class Quantization(NamedTuple):
         """Gives float32 values of stored integers; a tensor without a scale comes back as it is."""
         if not self.scale:
             return stored
-        values: np.ndarray = np.subtract(stored, np.float32(self.zero_point), dtype=np.float32)
-        np.multiply(values, np.float32(self.scale), out=values)
+        scale, zero_point, _, _ = _constants(self)
+        # Two thirds of the time of a subtraction that converts on the way.
+        values: np.ndarray = stored.astype(np.float32)
+        np.subtract(values, zero_point, out=values)
+        np.multiply(values, scale, out=values)
         return values
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
         """Gives a tensor that means 0.0 everywhere."""
         return np.full(shape, self.zero_point if self.scale else 0, dtype=self.dtype)
+
+
+@lru_cache(maxsize=1024)
+def _constants(numbers: Quantization) -> tuple[np.ndarray, ...]:
+    """Gives scale, zero point, least and greatest value: float32 [] each, which numpy takes faster than scalars."""
+    limits = np.iinfo(numbers.dtype)
+    return tuple([np.array(number, np.float32) for number in (*numbers[1:], limits.min, limits.max)])
 
 
 def requantize_table(source: Quantization, target: Quantization) -> np.ndarray | None:

@@ -52,7 +52,7 @@ class CtcSearch:
         return self._decoder.advance(state, log_probs)
 
 
-class UtteranceState(msgspec.Struct, frozen=True, array_like=True):
+class UtteranceState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An utterance under way; positions are samples at the models' rate."""
 
     utterance: int

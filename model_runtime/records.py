@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Samples of clean audio.
+PCM = np.dtype("<f4")
+
 
 class Word(NamedTuple):
     """One recognised word; times in ms since the session's first sample, confidence 0..1."""
@@ -95,7 +98,7 @@ class Enhanced(NamedTuple):
 
     def samples(self) -> np.ndarray:
         """Gives the audio as float32 [n], -1..1."""
-        return np.frombuffer(self.pcm, dtype="<f4")
+        return np.frombuffer(self.pcm, PCM)
 
 
 class UtteranceAudio(NamedTuple):

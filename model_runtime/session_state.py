@@ -9,7 +9,7 @@ from model_runtime.spectral import DenoiseState
 from model_runtime.vad_listener import VadListenerState
 
 
-class SessionState(msgspec.Struct, frozen=True, array_like=True):
+class SessionState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All that a session remembers. Never changed: every step gives a new one."""
 
     sample_rate_hz: int

@@ -14,7 +14,7 @@ from model_runtime.card import SpectralFraming
 from model_runtime.graph import Graph
 
 
-class DenoiseState(msgspec.Struct, frozen=True, array_like=True):
+class DenoiseState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a session's denoiser stands; all audio is float32 at the model's rate."""
 
     # The last window - hop samples before `pending`, then the samples that do not fill a block yet.
@@ -46,6 +46,10 @@ class SpectralKernel:
         total = (self._window.astype(np.float64) ** 2).reshape(-1, framing.hop_samples).sum(axis=0)
         self._synthesis = (self._window / np.tile(total, n // framing.hop_samples)).astype(np.float32)
         self._unchanged = self._window * self._synthesis
+        self._feature_numbers = [
+            np.float32(number) for number in (framing.feature_floor, framing.feature_scale, framing.feature_offset)
+        ]
+        self._additions = _additions(framing.frames_per_call, n // framing.hop_samples)
 
     @property
     def most_rows(self) -> int:
@@ -58,17 +62,18 @@ class SpectralKernel:
 
     def run(self, rows: Sequence[tuple[np.ndarray, np.ndarray, tuple[States, ...]]]) -> list[tuple]:
         """Cleans one block per row."""
-        audio = stack([row[0] for row in rows])
-        spectrum = np.fft.rfft(self._frames(audio) * self._window)
+        spectrum = np.fft.rfft(self._frames(stack([row[0] for row in rows])) * self._window)
         states = [stack_states([row[2][g] for row in rows]) for g in range(len(self.graphs))]
         outputs, states[0] = self.graphs[0].run({"features": self._features(spectrum)}, states[0])
-        frames = np.fft.irfft(spectrum * outputs["mask"], self.framing.window_samples).astype(np.float32)
+        np.multiply(spectrum, outputs["mask"], out=spectrum)
+        frames = np.fft.irfft(spectrum, self.framing.window_samples).astype(np.float32, copy=False)
         if len(self.graphs) > 1:
             outputs, states[1] = self.graphs[1].run({"frames": frames}, states[1])
             frames = outputs["frames"]
-        clean, overlap = self._overlap_add(frames * self._synthesis, stack([row[1] for row in rows]))
-        by_row = list(zip(*(split_states(part, len(rows)) for part in states), strict=True))
-        return [(clean[i], overlap[i], by_row[i]) for i in range(len(rows))]
+        frames *= self._synthesis
+        clean, overlap = self._overlap_add(frames, stack([row[1] for row in rows]))
+        by_row = zip(*[split_states(part, len(rows)) for part in states], strict=True)
+        return list(zip(clean, overlap, by_row, strict=True))
 
     def pass_by(self, audio: np.ndarray, overlap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gives (audio [block], overlap) of one block as if the graphs changed nothing, without running them.
@@ -87,21 +92,39 @@ class SpectralKernel:
         return np.ndarray(shape, audio.dtype, audio, strides=(audio.strides[0], self.framing.hop_samples * size, size))
 
     def _features(self, spectrum: np.ndarray) -> np.ndarray:
-        magnitude: np.ndarray = np.abs(spectrum).astype(np.float32)
-        if self.framing.feature == "magnitude":
-            return magnitude
-        floor, scale, offset = self.framing.feature_floor, self.framing.feature_scale, self.framing.feature_offset
-        features: np.ndarray = np.log(np.maximum(magnitude, np.float32(floor))) * np.float32(scale) + np.float32(offset)
+        features: np.ndarray = np.abs(spectrum).astype(np.float32, copy=False)
+        if self.framing.feature == "log_magnitude":
+            floor, scale, offset = self._feature_numbers
+            np.maximum(features, floor, out=features)
+            np.log(features, out=features)
+            features *= scale
+            features += offset
         return features
 
     def _overlap_add(self, frames: np.ndarray, overlap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Adds frames [n, f, window] up behind `overlap`; gives the finished block and what is left over."""
+        n, count, window = frames.shape
         hop = self.framing.hop_samples
-        total = np.zeros((len(frames), self.block_samples + self.delay_samples), np.float32)
-        total[:, : self.delay_samples] = overlap
-        for k in range(self.framing.frames_per_call):
-            total[:, k * hop : k * hop + self.framing.window_samples] += frames[:, k]
-        return total[:, : self.block_samples], total[:, self.block_samples :]
+        kept = window // hop - 1
+        # In hops: [n, f + hops of a window - 1, hop].
+        total = np.zeros((n, count + kept, hop), np.float32)
+        total[:, :kept] = overlap.reshape(n, kept, hop)
+        by_hop = frames.reshape(n, count, kept + 1, hop)
+        for there, here in self._additions:
+            total[:, there] += by_hop[here]
+        samples = total.reshape(n, (count + kept) * hop)
+        return samples[:, : self.block_samples], samples[:, self.block_samples :]
+
+
+def _additions(frames: int, hops: int) -> list[tuple[slice, tuple[slice | int, ...]]]:
+    """Gives which hops of the sum get which part of the frames [n, f, hops of a window], in the fewest additions.
+
+    A hop gets its frames in their order, whichever way they are cut.
+    """
+    rows = slice(None)
+    if frames <= hops:
+        return [(slice(k, k + hops), (rows, k)) for k in range(frames)]
+    return [(slice(j, j + frames), (rows, slice(None), j)) for j in reversed(range(hops))]
 
 
 class Denoiser:

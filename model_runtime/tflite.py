@@ -88,6 +88,10 @@ _module, RUNTIME = _import_runtime(os.environ.get(_VARIABLE, ""))
 # products of activations by their number: 4e-5 in Whisper's logits, 0.4 once int8 weights make steps of it.
 ROWS_ARE_INDEPENDENT = RUNTIME.name == "ai-edge-litert"
 
+# Whether an interpreter that had other shapes before computes to the bit what a new one does. With tflite-runtime 2.14
+# it does not (products of activations in Whisper), so there new shapes need a new interpreter.
+RESIZING_IS_EXACT = RUNTIME.name == "ai-edge-litert"
+
 # Any: neither distribution ships types.
 Interpreter: Any = _module.Interpreter
 load_delegate: Any = _module.load_delegate

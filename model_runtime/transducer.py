@@ -20,7 +20,7 @@ from model_runtime.lexicon import Lexicon
 _BEGIN = 0
 
 
-class TransducerHypothesis(msgspec.Struct, frozen=True, array_like=True):
+class TransducerHypothesis(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One text so far: its tokens, its place in the lexicon, its log probability, and what is predicted after it.
 
     prediction: float32 [width], empty until the prediction network has seen the last token; states: its memory, each
@@ -34,7 +34,7 @@ class TransducerHypothesis(msgspec.Struct, frozen=True, array_like=True):
     states: States
 
 
-class TransducerState(msgspec.Struct, frozen=True, array_like=True, tag=1):
+class TransducerState(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """Frames seen, and the hypotheses, best first."""
 
     frames: int

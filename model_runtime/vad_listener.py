@@ -12,7 +12,7 @@ from model_runtime.records import Event, SpeechBegin, SpeechEnd, SpeechResumed
 from model_runtime.segmenter import Begin, Change, End, Pause, Resumed, Segmenter, SegmentState
 
 
-class VadListenerState(msgspec.Struct, frozen=True, array_like=True):
+class VadListenerState(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where a session stands; audio is float32 at the models' rate, positions are its samples."""
 
     received: int
@@ -57,8 +57,11 @@ class VadListener:
             pending=np.concatenate((state.pending, vad_audio)),
             recent=np.concatenate((state.recent, asr_audio)) if self._recognizer else state.recent,
         )
+        if len(state.pending) < self._context + self._block:
+            return state
         while len(state.pending) >= self._context + self._block:
             state = yield from self._judge_block(state, events)
+        # Views would keep what is done with.
         return replace(state, pending=state.pending.copy(), recent=state.recent.copy())
 
     def finish(self, state: VadListenerState, events: list[Event]) -> Steps[VadListenerState]:
@@ -78,18 +81,19 @@ class VadListener:
         """Takes the first block off `pending`; frames that begin behind the last received sample do not count."""
         row = (state.pending[: self._context + self._block], state.states)
         probabilities, states = yield Call(self._kernel, None, row)
-        frame = self._block // len(probabilities)
-        block_end = min(state.segment.position + self._block, state.received)
-        frames = -(-(block_end - state.segment.position) // frame)
-        state = replace(state, pending=state.pending[self._block :], states=states)
-        for probability in probabilities[:frames].tolist():
-            segment, change = self._segmenter.advance(state.segment, probability, frame)
-            state = replace(state, segment=segment)
+        segment, frame = state.segment, self._block // len(probabilities)
+        block_end = min(segment.position + self._block, state.received)
+        left = probabilities[: -(-(block_end - segment.position) // frame)].tolist()
+        while left:
+            segment, taken, change = self._segmenter.advance(segment, left, frame)
+            left = left[taken:]
             if change is not None:
                 state = yield from self._follow(state, change, min(segment.position, block_end), events)
-        state = yield from self._hear(state, block_end, events)
-        keep = state.received - block_end + self._lookback_from(block_end, state.segment)
-        return replace(state, recent=state.recent[max(0, len(state.recent) - keep) :])
+        if state.utterance is not None:
+            state = yield from self._hear(state, block_end, events)
+        keep = state.received - block_end + self._lookback_from(block_end, segment)
+        recent = state.recent[max(0, len(state.recent) - keep) :]
+        return replace(state, pending=state.pending[self._block :], recent=recent, states=states, segment=segment)
 
     def _lookback_from(self, now: int, segment: SegmentState) -> int:
         """How far before `now` a later utterance may begin: not before the last speech of the one under way."""

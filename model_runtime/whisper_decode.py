@@ -80,7 +80,7 @@ def search_rows(
     end_of_text: int,
     limit: int,
     temperature: float = 0.0,
-    draws: Sequence[np.random.Generator] = (),
+    draws: Sequence["np.random.Generator"] = (),
 ) -> list[Hypothesis]:
     """Gives one hypothesis per row, of at most `limit` tokens; a row that has begun to loop is left at that.
 

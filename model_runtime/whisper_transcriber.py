@@ -166,7 +166,7 @@ class WhisperTranscriber:
         heard: Sequence[Heard],
         languages: Sequence[str],
         temperature: float,
-        draws: Sequence[list[np.random.Generator]],
+        draws: Sequence[list["np.random.Generator"]],
     ) -> list[_Attempt]:
         """Gives the best hypothesis of each clip at this temperature."""
         config, framing = self._config, self._framing
@@ -233,7 +233,7 @@ class WhisperTranscriber:
         return Transcript(text, words, *facts, segments)
 
 
-def _draws(clip: np.ndarray, attempt: int, count: int) -> list[np.random.Generator]:
+def _draws(clip: np.ndarray, attempt: int, count: int) -> list["np.random.Generator"]:
     """Gives generators that depend on the clip's samples and the number of the attempt alone."""
     seed = zlib.crc32(np.ascontiguousarray(clip, np.float32).tobytes())
     return [np.random.default_rng([seed, attempt, number]) for number in range(count)]

@@ -3,7 +3,6 @@
 python -m pipelines.batch --config configs/batch.yaml --set input=calls/*.wav --set output=out
 """
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Annotated
 
 import apache_beam as beam
 import msgspec
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions, WorkerOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, WorkerOptions
 from msgspec import Meta, Struct
 
 import transforms.coders  # noqa: F401  (registers the records' coders)
@@ -24,6 +23,7 @@ from pipelines.batch_run import Job, run_job
 from pipelines.command_line import make_pipeline, parse_command_line, report
 from pipelines.configuration import load_config
 from pipelines.flink import check_job_server_flags
+from pipelines.local_runner import is_local, local_runner, worker_count
 from pipelines.report import ReportConfig
 from service.wire import AudioDefaults
 from transforms.clip_inference import InferenceConfig
@@ -214,17 +214,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             step: InferParts | ReplaySessions = make_replay(config, force)
             rows, count = None, config.kafka.parts
         else:
-            parts = find_parts(config, _PARTS_PER_WORKER * (_workers(options) - 1))
+            parts = find_parts(config, _PARTS_PER_WORKER * (worker_count(options) - 1))
             step = make_inference(config, parts, force)
             rows, count = sum(part.rows for part in parts), len(parts)
         _work_in_threads(options, config)
-        pipeline = make_pipeline(options)
+        pipeline = make_pipeline(options, local_runner(options) if is_local(options) else None)
 
         def execute() -> str:
-            if _is_local(options):
+            if is_local(options):
                 # A model or device that is refused is refused here, once and in words, and not in every worker's trace.
                 mode = options.view_as(DirectOptions).direct_running_mode
-                step.load(_workers(options) if mode == "multi_threading" else 1)
+                step.load(worker_count(options) if mode == "multi_threading" else 1)
                 if mode == "multi_processing":
                     # The workers are other processes and start their own.
                     end_idle()
@@ -250,7 +250,7 @@ def _journal(config: BatchConfig) -> str:
 
 def _quiet(options: PipelineOptions) -> PipelineOptions:
     """Keeps local worker processes' start-up chatter off the terminal, unless a level was asked for."""
-    if _is_local(options):
+    if is_local(options):
         worker = options.view_as(WorkerOptions)
         worker.default_sdk_harness_log_level = worker.default_sdk_harness_log_level or "WARNING"
     return options
@@ -264,17 +264,6 @@ def _work_in_threads(options: PipelineOptions, config: BatchConfig) -> None:
     direct = options.view_as(DirectOptions)
     if direct.direct_running_mode == "multi_processing" and config.inference.isolate and not config.replays:
         direct.direct_running_mode = "multi_threading"
-
-
-def _is_local(options: PipelineOptions) -> bool:
-    return (options.view_as(StandardOptions).runner or "DirectRunner") == "DirectRunner"
-
-
-def _workers(options: PipelineOptions) -> int:
-    """How many workers the local runner has; for others, that know it better, a guess."""
-    if not _is_local(options):
-        return 16
-    return options.view_as(DirectOptions).direct_num_workers or os.cpu_count() or 1
 
 
 if __name__ == "__main__":

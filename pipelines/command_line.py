@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.runners.runner import PipelineRunner
 
 from model_runtime.errors import ConfigError, SpeechError
 
@@ -105,14 +106,14 @@ def flag_name(flag: str) -> str:
     return flag.partition("=")[0].lstrip("-")
 
 
-def make_pipeline(options: PipelineOptions) -> beam.Pipeline:
-    """Gives an empty pipeline.
+def make_pipeline(options: PipelineOptions, runner: PipelineRunner | None = None) -> beam.Pipeline:
+    """Gives an empty pipeline for a runner, or for the one that the options name.
 
     Raises:
         ConfigError: there is no such runner, or its options do not fit together.
     """
     try:
-        return beam.Pipeline(options=options)
+        return beam.Pipeline(runner, options)
     except ValueError as error:
         raise ConfigError(f"Beam refuses its options: {' '.join(str(error).split())}") from error
 

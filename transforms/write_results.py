@@ -61,14 +61,16 @@ class WriteResults(beam.PTransform):
             together = done.pipeline | "NoPart" >> beam.Create([(0, PartDone(0, "", 0))]).with_output_types(
                 tuple[int, PartDone]
             )
-        return (
+        shards = (
             together
             | "Together" >> beam.GroupByKey()
             | "Shards" >> beam.ParDo(_PlanShardsFn(self._config.shards, self._parts)).with_output_types(Shard)
-            | "Spread" >> beam.Reshuffle()
-            | "Write"
-            >> beam.ParDo(_WriteShardFn(self._output, self._config, self._with_enhanced)).with_output_types(str)
         )
+        if self._config.shards > 1:
+            # Each by whoever is free. One alone goes on where it is: every step costs a local job 10 ms of CPU time.
+            shards = shards | "Spread" >> beam.Reshuffle()
+        write = _WriteShardFn(self._output, self._config, self._with_enhanced)
+        return shards | "Write" >> beam.ParDo(write).with_output_types(str)
 
 
 def plan_shards(done: Iterable[PartDone], shards: int, parts: int) -> list[Shard]:

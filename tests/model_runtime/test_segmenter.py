@@ -1,6 +1,8 @@
 """Utterances from speech probabilities: begin, end, padding, and the endpoint rules."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from model_runtime.endpoint import EndpointRules
@@ -16,14 +18,28 @@ def segments(
     probabilities: list[float], vad: VadConfig = VAD, rules: EndpointRules | None = None
 ) -> tuple[SegmentState, list[Change]]:
     segmenter, state, found = Segmenter(vad, ENDPOINT, 16_000), SegmentState(rules=rules), []
-    for probability in probabilities:
-        state, change = segmenter.advance(state, probability, FRAME)
+    while probabilities:
+        state, taken, change = segmenter.advance(state, probabilities, FRAME)
+        probabilities = probabilities[taken:]
         found += [change] if change else []
     return state, found
 
 
 def finished(probabilities: list[float], total: int) -> End | None:
     return Segmenter(VAD, ENDPOINT, 16_000).finish(segments(probabilities)[0], total)[1]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.4, 0.9]), max_size=150), st.integers(1, 150))
+def test_it_does_not_matter_how_many_frames_come_at_once(probabilities: list[float], size: int) -> None:
+    rules = EndpointRules.of(EndpointConfig(max_utterance_ms=1000, tentative_end_ms=200), 16_000)
+    segmenter, state, found = Segmenter(VAD, ENDPOINT, 16_000), SegmentState(rules=rules), []
+    for at in range(0, len(probabilities), size):
+        left = probabilities[at : at + size]
+        while left:
+            state, taken, change = segmenter.advance(state, left, FRAME)
+            left = left[taken:]
+            found += [change] if change else []
+    assert (state, found) == segments(probabilities, rules=rules)
 
 
 def test_an_utterance_is_its_speech_with_padding_on_both_sides() -> None:
