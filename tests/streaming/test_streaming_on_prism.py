@@ -159,21 +159,22 @@ def run(
         code = job.wait(60)
         log.seek(0)
         print(log.read())
-    sent: dict[str, list[bytes]] = {}
+    sent: dict[str, list[list[bytes]]] = {}
     for piece in pieces:
         parts = sent.setdefault(piece.session, [])
         if not parts or piece.headers.sequence == 0:
-            parts.append(b"")
-        parts[-1] += piece.payload or b""
-    enhanced: dict[str, bytes] = {}
+            parts.append([])
+        parts[-1].append(piece.payload or b"")
+    enhanced: dict[str, list[bytes]] = {}
     for record in read_topic(config.topics.enhanced):
-        session = key_of(record)
-        enhanced[session] = enhanced.get(session, b"") + (record.value or b"")
+        enhanced.setdefault(key_of(record), []).append(record.value or b"")
     letters = [
         {**{name: text.decode() for name, text in record.headers if name.startswith("dlt.")}, "key": key_of(record)}
         for record in read_topic(config.topics.dead_letters)
     ]
-    return Run(sent, results, enhanced, letters, code, config.topics.audio)
+    whole = {session: [b"".join(part) for part in parts] for session, parts in sent.items()}
+    clean = {session: b"".join(parts) for session, parts in enhanced.items()}
+    return Run(whole, results, clean, letters, code, config.topics.audio)
 
 
 def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
