@@ -40,6 +40,11 @@ What was done about that, each step with those before it, one after the other on
 The last three are of a busier time than the others. A final came 10 ms behind the end of its stream with one session
 (67 before), and 128 / 175 ms with 20 (142 / 210).
 
+With less beside it (0.5 of two cores) the job as it is now, in two runs: one session 12 / 18 and 13 / 33 ms, its final
+after 12; 20 sessions 62 / 94 and 57 / 98 ms, their finals after 66 / 89 and 61 / 101, for 3.5 to 3.8 ms of CPU a chunk:
+the sooner the bundles are done, the more rounds there are. Rounds of 80 ms: 107 / 184 ms for 2.4 ms of CPU, with 1.4 of
+two cores taken by others. So `kafka.poll_round_ms` is where latency is bought.
+
 * A mended Prism (`deploy/prism.sh`): between the last output of a bundle and the worker's answer it span in a loop.
 * A lean worker (`pipelines/lean_worker.py`): the end of each bundle waited for a thread that samples its states and
   sleeps, for up to a sixth of the bundle's time; and most of its thirty metrics were Beam's own, and zero.
