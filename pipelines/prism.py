@@ -1,4 +1,4 @@
-"""Beam's options for a stream on Prism, and what keeps Prism's questions from costing more than the work."""
+"""Beam's options for a stream on Prism."""
 
 import os
 from collections.abc import Sequence
@@ -12,8 +12,6 @@ from apache_beam.options.pipeline_options import (
     PrismRunnerOptions,
     StandardOptions,
 )
-from apache_beam.portability.api import beam_fn_api_pb2
-from apache_beam.runners.worker.sdk_worker import SdkWorker
 
 # A portable job loses its driver when this time is over, 300 s by default: ten years.
 _JOB_SERVER_TIMEOUT_S = 315_360_000
@@ -38,7 +36,7 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     prism = options.view_as(PrismRunnerOptions)
     if not prism.prism_location:
         cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")
-        built = cache / f"prism-{version('apache-beam')}" / "prism"
+        built = cache / f"prism-{version('apache-beam')}-mended" / "prism"
         prism.prism_location = str(built) if built.exists() else None
     return options
 
@@ -47,21 +45,3 @@ def is_local(options: PipelineOptions) -> bool:
     """Says whether the pipeline runs on this machine, on Prism."""
     runner = options.view_as(StandardOptions).runner or "DirectRunner"
     return runner.rpartition(".")[2] in ("DirectRunner", "PrismRunner")
-
-
-def answer_progress_briefly() -> None:
-    """Lets this process answer "nothing new" when Prism asks for the progress of a bundle.
-
-    Prism asks every 100 ms for each bundle that runs, to find out what to split, which is turned off here, and to show
-    metrics before a bundle ends. An answer in full takes a few ms of the interpreter: on a busy machine 15 % of all
-    that the job does. Metrics still come whole at the end of each bundle.
-    """
-    SdkWorker.process_bundle_progress = _answer_briefly
-
-
-def _answer_briefly(
-    worker: SdkWorker, request: beam_fn_api_pb2.ProcessBundleProgressRequest, instruction_id: str
-) -> beam_fn_api_pb2.InstructionResponse:
-    return beam_fn_api_pb2.InstructionResponse(
-        instruction_id=instruction_id, process_bundle_progress=beam_fn_api_pb2.ProcessBundleProgressResponse()
-    )

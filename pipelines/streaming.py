@@ -25,7 +25,8 @@ from model_runtime.recipe import load_recipe
 from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from pipelines.flink import check_job_server_flags, leave_on_signals, warn_without_checkpoints, works_elsewhere
-from pipelines.prism import answer_progress_briefly, is_local, streaming_options
+from pipelines.lean_worker import work_lean
+from pipelines.prism import is_local, streaming_options
 from service.wire import AudioDefaults
 from transforms.archive_config import ArchiveConfig
 from transforms.count_windows import CountResults, CountWindows, StatsConfig
@@ -164,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What Beam and others have said until now went out in their own form; from here on all is the job's.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if is_local(options):
-        answer_progress_briefly()
+        work_lean()
     else:
         warn_without_checkpoints(line.beam_flags)
     pipeline = beam.Pipeline(options=options)

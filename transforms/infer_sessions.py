@@ -61,7 +61,7 @@ class InferSessions(beam.PTransform):
     UTTERANCES, if any, go to what `transcription` gives.
 
     Elements carry their stream time as Beam timestamp. What a session says is what the engine says about its samples;
-    see transforms.session for when it ends.
+    see transforms/session.py for when it ends.
     """
 
     def __init__(

@@ -39,11 +39,11 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Where reading goes on in a partition whose next records have been deleted before they were read, with a warning:
     # earliest (the oldest left), latest (only what is sent from now on), or fail (the job ends).
     on_lost_records: Literal["earliest", "latest", "fail"] = "earliest"
-    # Length of a read round in ms. Local runners hand records on when a round ends: shorter is sooner and dearer. Of
-    # 100 and more Prism asks for the progress, which costs as much as the round.
-    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 80
-    # Longest round in ms: while its process is busy with earlier ones, a round that has read all there is goes on, so
-    # that a job with more to do than it can costs less per chunk instead of falling behind.
+    # Shortest round in ms. A round of reading ends, and runners hand its records on, once there are some and so much
+    # time has passed since it began: shorter is sooner where many sessions speak, and dearer.
+    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40
+    # Longest round in ms: while nothing comes, and while its process is busy with earlier ones, so that a job with more
+    # to do than it can costs less per chunk instead of falling behind. Timers can be late by as much.
     max_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500
     # Most records in a round; bounds the work of a bundle when the job is catching up.
     max_round_records: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 500

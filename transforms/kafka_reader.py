@@ -3,9 +3,10 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import cycle
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
@@ -23,6 +24,8 @@ _logger = logging.getLogger(__name__)
 # How often a quiet partition's broker is asked whether it is still there, and how long its answer may take.
 _ASK_S = 1.0
 _ANSWER_MS = 1_000
+# How long one of several partitions is waited for before the next one is looked at.
+_GLANCE_MS = 5
 
 
 class PartitionReader:
@@ -36,6 +39,9 @@ class PartitionReader:
         self._tp = TopicPartition(partition.topic, partition.partition)
         self._on_lost_records = config.on_lost_records
         self.next_offset: int | None = None
+        # Records that have been polled, from next_offset on, but not asked for yet.
+        self._ahead: list[ConsumerRecord] = []
+        self._out_of_range = False
         self._handed_on_offset = 0
         self._committed_offset: int | None = None
         self._end_known_s = -_ASK_S
@@ -63,8 +69,19 @@ class PartitionReader:
             self.clock.restart()
         self._handed_on_offset = offset
         if offset != self.next_offset:
+            self._ahead = []
             self._consumer.seek(self._tp, offset)
             self.next_offset = offset
+
+    def look_ahead(self, timeout_ms: int, max_records: int) -> bool:
+        """Waits at most `timeout_ms` until `poll` has something to give, or to do; says whether it has."""
+        if self._out_of_range or self._ahead:
+            return True
+        try:
+            self._ahead = self._poll(timeout_ms, max_records)
+        except OffsetOutOfRangeError:
+            self._out_of_range = True
+        return self._out_of_range or bool(self._ahead)
 
     def poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
         """Gives the next records, or none after `timeout_ms`.
@@ -74,10 +91,18 @@ class PartitionReader:
                 and the configuration does not allow that.
         """
         try:
-            records: list[ConsumerRecord] = self._consumer.poll(timeout_ms, max_records).get(self._tp, [])
+            if self._out_of_range:
+                raise OffsetOutOfRangeError
+            records = self._ahead or self._poll(timeout_ms, max_records)
         except OffsetOutOfRangeError:
+            self._out_of_range = False
             self._jump()
             return []
+        self._ahead = records[max_records:]
+        return records[:max_records]
+
+    def _poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
+        records: list[ConsumerRecord] = self._consumer.poll(timeout_ms, max_records).get(self._tp, [])
         return records
 
     def claimed(self, offset: int) -> None:
@@ -91,11 +116,11 @@ class PartitionReader:
     def caught_up(self) -> bool:
         """Says whether all that the broker had at the last fetch has been read (open transactions hold it up)."""
         end: int | None = self._consumer.highwater(self._tp)
-        return end is not None and self._consumer.position(self._tp) >= end
+        return end is not None and self.place() >= end
 
     def place(self) -> int:
         """Gives the offset that is read next."""
-        position: int = self._consumer.position(self._tp)
+        position: int = self._ahead[0].offset if self._ahead else self._consumer.position(self._tp)
         return position
 
     def behind(self, offset: int) -> int:
@@ -117,7 +142,7 @@ class PartitionReader:
             except KafkaError:
                 return False
             self._end_known_s = now_s
-            return bool(self._consumer.position(self._tp) >= end)
+            return self.place() >= end
         return True
 
     def commit(self, offset: int | None) -> None:
@@ -214,6 +239,25 @@ def borrow_reader(config: KafkaConfig, partition: KafkaPartition) -> Iterator[Pa
         _idle_readers[key] = reader
     if surplus is not None:
         surplus.close()
+
+
+def wait_for_records(
+    config: KafkaConfig, reader: PartitionReader, others: Sequence[KafkaPartition], timeout_s: float
+) -> None:
+    """Waits, at most so long, until a reader or one of those of other partitions that are not in use has records."""
+    with _lock:
+        keys = [(config, partition) for partition in others if (config, partition) in _idle_readers]
+        readers = [reader, *(_idle_readers.pop(key) for key in keys)]
+    end_s = time.monotonic() + timeout_s
+    longest_ms = int(timeout_s * 1000) if len(readers) == 1 else _GLANCE_MS
+    try:
+        for each in cycle(readers):
+            left_ms = int((end_s - time.monotonic()) * 1000)
+            if left_ms <= 0 or each.look_ahead(min(longest_ms, left_ms), config.max_round_records):
+                return
+    finally:
+        with _lock:
+            _idle_readers.update(zip(keys, readers[1:], strict=True))
 
 
 def note_durable(config: KafkaConfig, partition: KafkaPartition, offset: int) -> None:

@@ -25,6 +25,7 @@ from transforms.kafka_reader import (
     note_durable,
     reading_stopped,
     to_kafka_record,
+    wait_for_records,
 )
 from transforms.kafka_topics import start_offset
 from transforms.stream_records import KafkaPartition, KafkaRecord
@@ -32,7 +33,7 @@ from transforms.waiting_records import WAITING
 from transforms.watch_partitions import WatchPartitions
 
 # How long a fetch may take of what lies at the broker.
-_FETCH_MS = 10
+_FETCH_MS = 5
 
 _WATERMARK = ManualWatermarkEstimator.default_provider()
 
@@ -69,6 +70,9 @@ class _ReadPartitionFn(beam.DoFn, EndlessRanges):
         super().__init__()
         self._config = config
         self._round_end_s = 0.0
+        # The partitions of this bundle so far, and those of the last one.
+        self._partitions: list[KafkaPartition] = []
+        self._partitions_before: list[KafkaPartition] = []
         self._records = Metrics.counter("speech.read_kafka", "records")
         self._lost = Metrics.counter("speech.read_kafka", "records_lost")
         self._substituted = Metrics.counter("speech.read_kafka", "timestamps_substituted")
@@ -79,6 +83,7 @@ class _ReadPartitionFn(beam.DoFn, EndlessRanges):
     def start_bundle(self) -> None:
         # Partitions that share a bundle are read one after the other, so they share the time of one round as well.
         self._round_end_s = time.monotonic() + self._config.poll_round_ms / 1000
+        self._partitions, self._partitions_before = [], self._partitions
 
     @beam.DoFn.unbounded_per_element()
     def process(
@@ -126,30 +131,46 @@ class _ReadPartitionFn(beam.DoFn, EndlessRanges):
             tracker.defer_remainder()
 
     def _records_of_round(self, partition: KafkaPartition, reader: PartitionReader) -> Iterator[ConsumerRecord]:
-        """Gives what there is at the end of the round; where more waits than a round may have, it ends at once.
+        """Waits until there is something, and gives all there is at the end of the round; or nothing, after a while.
 
-        Records are handed on when the round ends, so until then they may as well lie at the broker: a fetch for each
-        of them would cost more than they do.
+        Where more waits than a round may have, it ends at once. Records are handed on when the round ends, so until
+        then they may as well lie at the broker: a fetch for each of them would cost more than they do.
         """
         left = self._config.max_round_records
         most, longest_s = self._config.max_waiting_records, self._config.max_round_ms / 1000
         if not WAITING.wait_below(partition.topic, partition.partition, reader.next_offset or 0, most, longest_s):
             return
-        if reader.caught_up():
-            time.sleep(max(0.0, self._round_end_s - time.monotonic()))
-            # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
-            INFERENCE.wait_until_idle((self._config.max_round_ms - self._config.poll_round_ms) / 1000)
-        # What a fetch of the last round has brought meanwhile is there at once, the rest after a fetch of its own.
+        behind = not reader.caught_up()
+        gathers = not behind and self._gather(partition, reader)
+        # What lies here is there at once, the rest after a fetch of its own.
         wait_ms = 0
         while left > 0:
             records = reader.poll(wait_ms, left)
             yield from records
             left -= len(records)
+            if reader.caught_up() and (wait_ms or not (behind or gathers)):
+                break
             if not records and time.monotonic() >= self._round_end_s:
                 break
-            if wait_ms and reader.caught_up():
-                break
             wait_ms = _FETCH_MS
+
+    def _gather(self, partition: KafkaPartition, reader: PartitionReader) -> bool:
+        """Waits until a partition of this bundle has something, and then for what may join it.
+
+        Gives whether there is more to be expected than what has been fetched by then.
+        """
+        self._partitions.append(partition)
+        if len(self._partitions) > 1:
+            # The first one has waited for all.
+            return True
+        others = [other for other in self._partitions_before if other != partition]
+        known = len(others) < len(self._partitions_before)
+        wait_for_records(self._config, reader, others if known else [], self._config.max_round_ms / 1000)
+        arrived_s = time.monotonic()
+        time.sleep(max(0.0, self._round_end_s - arrived_s))
+        # While the last rounds are being worked on, what comes would only wait behind them, in pieces.
+        INFERENCE.wait_until_idle((self._config.max_round_ms - self._config.poll_round_ms) / 1000)
+        return time.monotonic() - arrived_s > _FETCH_MS / 1000
 
     def teardown(self) -> None:
         close_readers(self._config)

@@ -13,26 +13,23 @@ reasons:
 """
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec.structs import replace
 
-from model_runtime.errors import AudioError, ConfigError, SpeechError, StateError
-from model_runtime.session_state import SessionState
-from service.wire import NO_SEQUENCE
-from transforms.dead_letter import DeadLetter
+from model_runtime.errors import AudioError, StateError
 from transforms.lag import Lag, measure_lag
-from transforms.overload import DENOISE, decide
 from transforms.session_audio import check_size, decode_chunk
 from transforms.session_book import NO_TIMER, SessionBook, decode_book, encode_book, new_book
+from transforms.session_ear import SessionEar
 from transforms.session_means import SessionMeans
+from transforms.session_notes import SessionNotes
 from transforms.session_order import Order, Verdict
-from transforms.session_settings import Wishes, start_as_asked, start_with
+from transforms.session_return import order_after
+from transforms.session_settings import Wishes
 from transforms.session_turn import Turn
 from transforms.session_voice import Voice
-from transforms.stream_records import Chunk, refused_chunk
+from transforms.stream_records import Chunk
 
 _logger = logging.getLogger(__name__)
 
@@ -40,26 +37,23 @@ _logger = logging.getLogger(__name__)
 class Play:
     """One call of SessionLogic (session_logic.py): the session at hand, and what there is to say about it.
 
-    Its book is None where nothing is known of its key; its engine state is thawed when it is needed. Samples that have
-    been taken in wait until something must be said, so that the engine is called once for all of them.
+    Its book is None where nothing is known of its key.
     """
 
     def __init__(self, means: SessionMeans, session: str, data: bytes | None) -> None:
-        self._engine, self._config, self._output = means.engine, means.session, means.output
+        self._config = means.session
         self._session = session
-        self._overload = means.overload
         self._clock = means.clock
         self._began_ms = means.clock()
         self._lag: Lag | None = None
+        self._notes = SessionNotes()
         self._voice = Voice(means, session, self._began_ms)
-        self._dead_letters: list[DeadLetter] = []
-        self._counts: Counter[str] = Counter()
-        self._state: SessionState | None = None
-        self._unheard: list[np.ndarray] = []
+        self._ear = SessionEar(means, self._voice, self._notes)
         self._book = None if data is None else self._read(data)
 
     def advance(self, chunks: Sequence[Chunk]) -> Turn:
         self._lag = measure_lag(chunks, self._began_ms)
+        self._ear.mind(self._lag)
         for chunk in chunks:
             book = self._open_book()
             if book is not None and book.begins_anew(chunk):
@@ -99,18 +93,17 @@ class Play:
         book = self._book
         if book is None or book.ended:
             return None
-        if self._state is None:
-            try:
-                self._state = self._engine.thaw(book.engine)
-            except StateError as error:
-                self._refuse_state(error)
-                self._voice.end_unread(book)
-                self._entomb(book, "state")
-                return None
+        try:
+            self._ear.thaw(book)
+        except StateError as error:
+            self._refuse_state(error)
+            self._voice.end_unread(book)
+            self._entomb(book, "state")
+            return None
         return book
 
     def _refuse_state(self, error: StateError) -> None:
-        self._counts["states_refused"] += 1
+        self._notes.count("states_refused")
         _logger.warning("session %s cannot go on: %s", self._session, error)
 
     def _pass_time(self, book: SessionBook, now_ms: int) -> None:
@@ -131,21 +124,21 @@ class Play:
         tombstone = self._book
         begins = chunk.sequence == 0 or (chunk.end_of_stream and tombstone is None)
         if not chunk.payload and not begins:
-            self._counts["chunks_without_audio"] += 1
+            self._notes.count("chunks_without_audio")
             return
         order: Order | None = Order()
         wishes = Wishes()
         goes_on = tombstone is not None and not tombstone.begins_anew(chunk)
         if tombstone is not None and goes_on:
-            order, wishes = self._order_after(tombstone, chunk), tombstone.wishes
+            order, wishes = order_after(tombstone, chunk, self._notes), tombstone.wishes
         if order is None:
             return
         try:
-            wishes, self._state, _ = start_with(self._engine, chunk.sample_rate_hz, wishes)
+            wishes = self._ear.start(chunk.sample_rate_hz, wishes)
         except AudioError as error:
-            self._refuse(chunk, "audio", error)
+            self._notes.refuse(chunk, "audio", error)
             return
-        self._counts["sessions_opened"] += 1
+        self._notes.count("sessions_opened")
         self._book = new_book(chunk, order)
         self._book.wishes = wishes
         if tombstone is not None:
@@ -153,37 +146,17 @@ class Play:
             self._book.split_frame = tombstone.split_frame if goes_on else b""
         self._take(self._book, chunk)
 
-    def _order_after(self, tombstone: SessionBook, chunk: Chunk) -> Order | None:
-        """Gives the order of a session that goes on where an ended one stopped; None if the chunk belongs to that."""
-        if tombstone.ended == "state":
-            # Nothing has happened to its chunks: the order is as it was, and what waits in it goes on waiting.
-            return replace(tombstone.order, missing=0, duplicates=0)
-        verdict = tombstone.order.take(chunk)
-        if verdict is not Verdict.NEXT:
-            self._cut_off(tombstone)
-        tombstone.order.waiting = []
-        if verdict is Verdict.DUPLICATE:
-            self._counts["chunks_duplicate"] += 1
-            return None
-        over = tombstone.ended == "end_of_stream" and chunk.sequence != NO_SEQUENCE
-        if verdict is Verdict.LATE or over:
-            self._counts["chunks_late"] += 1
-            self._refuse(chunk, "order", AudioError("the chunk came after its session had ended"))
-            return None
-        # The sender goes on after a pause, or after the longest session: what was before is not missing.
-        return Order(max(0, chunk.sequence), chunk.partition, chunk.offset - 1)
-
     def _take(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes a chunk into its open session, and after it those that have waited for it."""
         if chunk.sequence > book.order.next_sequence:
             chunk = self._without_excess(chunk)._replace(taken_ms=self._began_ms)
         verdict = book.order.take(chunk)
         if verdict is Verdict.DUPLICATE:
-            self._counts["chunks_duplicate"] += 1
+            self._notes.count("chunks_duplicate")
             return
         if verdict is Verdict.LATE:
-            self._counts["chunks_late"] += 1
-            self._refuse(chunk, "order", AudioError(f"chunk {chunk.sequence} came after chunks that follow it"))
+            self._notes.count("chunks_late")
+            self._notes.refuse(chunk, "order", AudioError(f"chunk {chunk.sequence} came after chunks that follow it"))
             return
         book.last_event_ms = max(book.last_event_ms, chunk.event_ms)
         book.deadline_ms = max(book.deadline_ms, chunk.stream_ms + self._config.idle_timeout_ms)
@@ -191,7 +164,7 @@ class Play:
             self._hear(book, chunk)
             self._release(book)
         else:
-            self._counts["chunks_early"] += 1
+            self._notes.count("chunks_early")
         while not book.ended and book.order.is_full(self._config):
             self._give_up(book)
 
@@ -200,20 +173,20 @@ class Play:
         try:
             check_size(chunk, self._config.max_chunk_bytes)
         except AudioError as error:
-            self._refuse(chunk, "audio", error)
+            self._notes.refuse(chunk, "audio", error)
             return chunk._replace(payload=None)
         return chunk
 
     def _give_up(self, book: SessionBook) -> None:
         """Closes the first gap with silence, and hears what has waited behind it."""
         count = book.order.give_up()
-        self._counts["chunks_missing"] += count
-        self._cut_off(book)
+        self._notes.count("chunks_missing", count)
+        self._notes.cut_off(book)
         # What was before a session's first sample is not known, and not waited out.
         fill = min(count * book.chunk_samples, self._config.max_fill_ms * book.sample_rate_hz // 1000)
         book.note_gap(count, fill)
         if fill:
-            self._unheard.append(np.zeros(fill, np.float32))
+            self._ear.keep(np.zeros(fill, np.float32))
         self._release(book)
 
     def _release(self, book: SessionBook) -> None:
@@ -223,12 +196,12 @@ class Play:
     def _hear(self, book: SessionBook, chunk: Chunk) -> None:
         """Takes the samples of a chunk whose turn it is; what cannot be used is refused and leaves no trace."""
         if not book.samples:
-            self._grant(book, chunk)
+            self._ear.start_anew(book, chunk)
         try:
             samples, split_frame = decode_chunk(chunk, book, self._config.max_chunk_bytes)
         except AudioError as error:
             book.split_frame = b""
-            self._refuse(chunk, "audio", error)
+            self._notes.refuse(chunk, "audio", error)
         else:
             book.split_frame = split_frame
             book.encoding = chunk.encoding
@@ -238,44 +211,15 @@ class Play:
         elif book.audio_ms() >= self._config.max_session_ms:
             self._close(book, "length")
 
-    def _grant(self, book: SessionBook, chunk: Chunk) -> None:
-        """Has a session of which nothing has been heard yet start as a chunk asks for it."""
-        asked = start_as_asked(self._engine, book.sample_rate_hz, book.wishes, chunk, self._output.enhanced)
-        book.wishes, self._state, problems = asked
-        if problems:
-            self._counts["settings_refused"] += 1
-            self._dead_letters.append(refused_chunk(chunk, "settings", ConfigError("; ".join(problems))))
-
     def _keep(self, book: SessionBook, chunk: Chunk, samples: np.ndarray) -> None:
         """Keeps samples for the next call of the engine."""
         if not len(samples):
-            self._counts["chunks_without_audio"] += 1
+            self._notes.count("chunks_without_audio")
             return
-        self._counts["chunks"] += 1
-        self._counts["audio_us"] += len(samples) * 1_000_000 // book.sample_rate_hz
-        self._unheard.append(samples)
+        self._notes.count("chunks")
+        self._notes.count("audio_us", len(samples) * 1_000_000 // book.sample_rate_hz)
+        self._ear.keep(samples)
         book.note_audio(chunk, len(samples), self._began_ms, self._config)
-
-    def _listen(self, book: SessionBook) -> None:
-        """Lets the engine hear what has been kept, and says what it says."""
-        if self._unheard and self._state is not None:
-            samples = self._unheard[0] if len(self._unheard) == 1 else np.concatenate(self._unheard)
-            self._unheard = []
-            self._shed(book)
-            self._voice.hear(book, samples)
-            self._state, events = self._engine.step(self._state, samples)
-            self._voice.say(book, events)
-
-    def _shed(self, book: SessionBook) -> None:
-        """Leaves out of what is about to be heard what its lag asks for, or takes it up again."""
-        if self._lag is None or self._state is None:
-            return
-        shedding = decide(book.shedding, self._lag, self._overload)
-        if (DENOISE in shedding) != (DENOISE in book.shedding):
-            self._state = self._state.with_denoise(DENOISE not in shedding)
-        book.shedding = shedding
-        book.shed = [*book.shed, *(stage for stage in shedding if stage not in book.shed)]
-        self._counts.update(f"turns_without_{stage}" for stage in shedding)
 
     def _close(self, book: SessionBook, reason: str) -> None:
         """Ends a session: what waits is heard, gaps and all, and what the engine still holds is said."""
@@ -283,44 +227,30 @@ class Play:
             self._give_up(book)
         if book.ended:
             return
-        self._listen(book)
-        if self._state is not None:
-            _, events = self._engine.finish(self._state)
-            self._voice.say(book, events)
+        self._ear.finish(book)
         self._entomb(book, reason)
 
     def _entomb(self, book: SessionBook, reason: str) -> None:
         """Says that a session has ended, and turns its book into a tombstone."""
         if reason not in ("length", "state"):
-            self._cut_off(book)
+            self._notes.cut_off(book)
         self._voice.end(book, reason)
-        self._counts["sessions_ended"] += 1
+        self._notes.count("sessions_ended")
         book.ended = reason
         book.forget_audio()
         if reason != "state":
             book.order.waiting = []
         book.deadline_ms += self._config.tombstone_ms
-        self._state = None
-
-    def _cut_off(self, book: SessionBook) -> None:
-        if book.split_frame:
-            self._counts["frames_cut_off"] += 1
-        book.split_frame = b""
-
-    def _refuse(self, chunk: Chunk, stage: str, error: SpeechError) -> None:
-        self._counts["chunks_refused"] += 1
-        self._dead_letters.append(refused_chunk(chunk, stage, error))
+        self._ear.close()
 
     def _turn(self) -> Turn:
         book, data, timer_ms = self._book, None, None
         if book is not None:
-            if self._state is not None:
-                self._listen(book)
-                book.engine = self._engine.freeze(self._state)
+            self._ear.freeze(book)
             wake_ms = book.wake_ms(self._config)
             # A timer that fires before anything is due costs less than one that is set anew with every chunk.
             if book.timer_ms == NO_TIMER or wake_ms < book.timer_ms:
                 book.timer_ms = timer_ms = wake_ms
             data = encode_book(book)
         self._voice.finish(self._clock())
-        return self._voice.turn(data, timer_ms, self._dead_letters, self._counts, self._lag)
+        return self._voice.turn(data, timer_ms, self._notes.dead_letters, self._notes.counts, self._lag)

@@ -84,7 +84,7 @@ def test_the_prism_that_has_been_built_is_found_unless_another_one_is_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("UNISON_CACHE", str(tmp_path))
-    built = tmp_path / f"prism-{beam.__version__}" / "prism"
+    built = tmp_path / f"prism-{beam.__version__}-mended" / "prism"
     built.parent.mkdir()
     built.touch()
     assert streaming_options([]).view_as(PrismRunnerOptions).prism_location == str(built)

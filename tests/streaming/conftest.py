@@ -60,11 +60,17 @@ def make_config(servers: str, admin: KafkaAdminClient) -> Callable[..., KafkaCon
 def new_config(servers: str, admin: KafkaAdminClient, partitions: int, **fields: object) -> KafkaConfig:
     names = [f"{uuid4().hex}.{name}" for name in TopicsConfig.__struct_fields__]
     admin.create_topics([NewTopic(name, partitions if name.endswith("audio") else 1, 1) for name in names])
-    settings = {"start": "earliest", "idle_partition_ms": 200, "allowed_disorder_ms": 100, **fields}
+    settings = {
+        "start": "earliest",
+        "idle_partition_ms": 200,
+        "allowed_disorder_ms": 100,
+        "max_round_ms": 100,
+        **fields,
+    }
     return KafkaConfig(bootstrap_servers=servers, topics=TopicsConfig(*names), **settings)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def read_topic(servers: str) -> Callable[[str], list[ConsumerRecord]]:
     """Gives all records that a topic's only partition has now."""
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaProducer
+from kafka.consumer.fetcher import ConsumerRecord
 
 from model_runtime import Audio, SessionSettings, SpeechEngine
 from model_runtime.decode import decode_file, encode_linear16
@@ -20,10 +21,17 @@ from service.wire import ChunkHeaders, encode_headers
 from transforms.kafka_config import KafkaConfig
 from transforms.result import Heard, event_to_result
 
-pytestmark = [pytest.mark.kafka, pytest.mark.prism]
+pytestmark = [pytest.mark.kafka, pytest.mark.prism, pytest.mark.timeout(900)]
 
 CASES = ("s01_final_on_last", "s01_final_empty", "s01_no_final", "s01_one_word")
 CASES += ("s03_odd_bytes", "s03_tiny", "s03_prime", "s03_one_big", "s04_key_reused", "s04_two_sessions")
+CASES += ("s05_burst_every_6s",)
+# Never says that it ends, and is in the middle of its longest time where the recordings end.
+SILENT = "s08_silence"
+SILENT_CHUNKS = 650
+LONGEST_MS = 630_000
+# Keys of one chunk each that say no more.
+FORGOTTEN = tuple(f"s08_forgotten.{number}" for number in range(100))
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 DOOR_CODE = SAMPLES / "door_code.wav"
 # Its speaker pauses between the words.
@@ -56,10 +64,22 @@ def field_case(shared: Path, name: str) -> Iterator[Piece]:
     for line in (folder / "stream" / f"{name}.jsonl").read_text().splitlines():
         row = json.loads(line)
         first, last = row["pcm"]
-        silent = row["wav"] == "zeros"
-        data = bytes(last - first) if silent else (folder / row["wav"]).read_bytes()[44:][first:last]
-        headers = ChunkHeaders("LINEAR16", 16_000, 1, row["seq"], row["final"])
-        yield Piece(f"{name}.{row['key']}", row["event_ms"], data, headers)
+        data = bytes(last - first) if row["wav"] == "zeros" else (folder / row["wav"]).read_bytes()[44:][first:last]
+        size = row.get("cut", len(data)) or 1
+        parts = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
+        for number in range(row.get("repeat", 1) * len(parts)):
+            times, place = divmod(number, len(parts))
+            event_ms = row.get("event_ms", 0) + times * row.get("event_step_ms", 0) + place * size // 32
+            headers = ChunkHeaders("LINEAR16", 16_000, 1, row.get("seq", number), row["final"])
+            yield Piece(f"{name}.{row['key']}", event_ms, parts[place], headers)
+
+
+def endless() -> Iterator[Piece]:
+    """Field case S08: an open microphone in a silent room that sends little, and keys that are never heard of again."""
+    for session in FORGOTTEN:
+        yield Piece(session, 0, bytes(3_200), ChunkHeaders("LINEAR16", 16_000, 1, 0))
+    for number in range(SILENT_CHUNKS):
+        yield Piece(SILENT, 1_000 * number, bytes(3_200), ChunkHeaders("LINEAR16", 16_000, 1, number))
 
 
 def spoilt(shared: Path) -> Iterator[Piece]:
@@ -106,18 +126,24 @@ def odd() -> Iterator[Piece]:
 
 
 @pytest.fixture(scope="module")
-def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(
+    shared: Path,
+    make_module_config: Callable[..., KafkaConfig],
+    read_topic: Callable[[str], list[ConsumerRecord]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
     config = make_module_config(partitions=3)
     pieces = [piece for name in CASES for piece in field_case(shared, name)]
-    pieces += [*spoilt(shared), *telephone(shared), *asking(), *odd()]
-    ends = len(CASES) + 1 + 1 + 1 + 1 + 1 + 1  # s04_key_reused and s04_two_sessions are two sessions each
+    pieces += [*spoilt(shared), *telephone(shared), *asking(), *odd(), *endless()]
+    # s04_key_reused and s04_two_sessions are two sessions each, as is what has no end.
+    ends = len(CASES) + 1 + 1 + 1 + 1 + 1 + 1 + 2 + len(FORGOTTEN)
     log = (tmp_path_factory.mktemp("job") / "log").open("w+")
     job = start_job(config, log)
     try:
         follower = Follower(config.bootstrap_servers, config.topics.results, from_beginning=True)
         send(config, pieces)
         results: list[dict[str, Any]] = []
-        for value in follower.results(timeout_s=200):
+        for value in follower.results(timeout_s=600):
             results += [] if value is None else [json.loads(value)]
             if sum(result["type"] == "session_end" for result in results) == ends or job.poll() is not None:
                 break
@@ -134,11 +160,12 @@ def run(shared: Path, make_module_config: Callable[..., KafkaConfig], tmp_path_f
             parts.append(b"")
         parts[-1] += piece.payload or b""
     enhanced: dict[str, bytes] = {}
-    for key, value, _ in read_all(config, config.topics.enhanced):
-        enhanced[key or ""] = enhanced.get(key or "", b"") + (value or b"")
+    for record in read_topic(config.topics.enhanced):
+        session = key_of(record)
+        enhanced[session] = enhanced.get(session, b"") + (record.value or b"")
     letters = [
-        {**{name: text.decode() for name, text in headers if name.startswith("dlt.")}, "key": key or "null"}
-        for key, _, headers in read_all(config, config.topics.dead_letters)
+        {**{name: text.decode() for name, text in record.headers if name.startswith("dlt.")}, "key": key_of(record)}
+        for record in read_topic(config.topics.dead_letters)
     ]
     return Run(sent, results, enhanced, letters, code, config.topics.audio)
 
@@ -149,6 +176,7 @@ def start_job(config: KafkaConfig, log: Any) -> subprocess.Popen[bytes]:
     settings |= {
         "session.max_chunk_bytes": "500000",
         "session.idle_timeout_ms": "2000",
+        "session.max_session_ms": str(LONGEST_MS),
         "results.enhanced": "true",
         "kafka.group_id": "prism-test",
     }
@@ -168,14 +196,8 @@ def send(config: KafkaConfig, pieces: list[Piece]) -> None:
     producer.close()
 
 
-def read_all(config: KafkaConfig, topic: str) -> Iterator[tuple[str | None, bytes | None, list[tuple[str, bytes]]]]:
-    partition = TopicPartition(topic, 0)
-    with KafkaConsumer(bootstrap_servers=config.bootstrap_servers, auto_offset_reset="earliest") as consumer:
-        consumer.assign([partition])
-        end = consumer.end_offsets([partition])[partition]
-        while consumer.position(partition) < end:
-            for record in consumer.poll(timeout_ms=100).get(partition, []):
-                yield record.key and record.key.decode("utf-8", "backslashreplace"), record.value, list(record.headers)
+def key_of(record: ConsumerRecord) -> str:
+    return record.key.decode("utf-8", "backslashreplace") if record.key else "null"
 
 
 def said_by(engine: SpeechEngine, audio: Audio) -> list[tuple[Any, ...]]:
@@ -202,9 +224,9 @@ def engine() -> SpeechEngine:
 
 
 def test_every_session_says_what_the_engine_says_about_its_samples(run: Run, engine: SpeechEngine) -> None:
-    assert len(run.sent) == len(CASES) + 5
+    assert len(run.sent) == len(CASES) + 6 + len(FORGOTTEN)
     for session, parts in run.sent.items():
-        if session in ("spoilt", "telephone", "asking", "odd"):
+        if session in ("spoilt", "telephone", "asking", "odd", SILENT):
             continue
         heard = [[tuple(r[name] for name in SAID) for r in part[:-1]] for part in incarnations(run, session)]
         samples = [np.frombuffer(part, "<i2").astype(np.float32) / 32768 for part in parts]
@@ -222,10 +244,30 @@ def test_finals_equal_stepping_through_the_whole_recording(run: Run, engine: Spe
 
 def test_every_session_ends_once_and_says_why(run: Run) -> None:
     ends = [(r["session"], r["reason"], r["gaps"], r["duplicates"]) for r in run.results if r["type"] == "session_end"]
-    idle = {"s01_no_final.s"}
+    idle = {"s01_no_final.s", "s05_burst_every_6s.s", SILENT, *FORGOTTEN}
     expected = [(s, "idle" if s in idle else "end_of_stream", [], 0) for s, parts in run.sent.items() for _ in parts]
+    expected.append((SILENT, "length", [], 0))
     assert sorted(ends) == sorted(expected)
     assert len({result["result_id"] for result in run.results}) == len(run.results)
+
+
+def test_field_case_s05_times_do_not_drift_over_ten_minutes(run: Run) -> None:
+    (results,) = incarnations(run, "s05_burst_every_6s.s")
+    begins = [result["start_ms"] for result in results if result["type"] == "speech_begin"]
+    assert len(begins) == 100
+    assert max(abs(begin - begins[0] - 6_100 * number) for number, begin in enumerate(begins)) <= 100
+    spans = {r["utterance"]: (r["start_ms"], r["end_ms"]) for r in results if r["type"] == "speech_end"}
+    for final in (result for result in results if result["type"] == "final"):
+        begin_ms, end_ms = spans[final["utterance"]]
+        assert all(begin_ms <= word["start_ms"] <= word["end_ms"] <= end_ms for word in final["words"])
+
+
+def test_field_case_s08_what_never_ends_is_ended_after_its_longest_time(run: Run) -> None:
+    first, second = incarnations(run, SILENT)
+    assert [[result["type"] for result in part] for part in (first, second)] == [["session_end"]] * 2
+    # What came by its longest time was heard in it, and all the rest in the next.
+    heard = LONGEST_MS // 1_000
+    assert [first[0]["audio_ms"], second[0]["audio_ms"]] == [100 * heard, 100 * (SILENT_CHUNKS - heard)]
 
 
 def test_clean_audio_is_as_long_as_what_was_sent(run: Run) -> None:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,14 +28,20 @@ WINDOW_MS = 60_000
 # The begin of a window, an hour or two before any run of this test, and long after 2011.
 BASE_MS = 1_700_000_040_000
 CHUNK_SAMPLES = 1_600
+EARLY_S = 60
+
+
+# Longer than any pause of this test: no partition follows the clock, so no window is over before the job is stopped.
+NEVER_MS = 3_600_000
 
 
 class Run(NamedTuple):
-    """What one run of the job has written."""
+    """What one run of the job has written; early: finals, by their ids, that the archive held before it was stopped."""
 
     results: list[dict[str, Any]]
     stats: list[dict[str, Any]]
     archive: Path
+    early: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,7 @@ def run(make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest
             if sum(result["type"] == "session_end" for result in results) == len(RECORDINGS) or job.poll() is not None:
                 break
         follower.close()
+        early = early_finals(archive, sum(result["type"] == "final" for result in results))
     finally:
         # Windows that are still open end with the job.
         job.send_signal(signal.SIGINT)
@@ -66,13 +74,26 @@ def run(make_module_config: Callable[..., KafkaConfig], tmp_path_factory: pytest
             break
         stats.append(json.loads(value))
     follower.close()
-    return Run(results, stats, archive)
+    return Run(results, stats, archive, early)
+
+
+def early_finals(archive: Path, wanted: int) -> list[str]:
+    """Gives the ids of the finals in the archive once there are so many, or after some time."""
+    end_s = time.monotonic() + EARLY_S
+    while True:
+        # A file is replaced whole or not at all.
+        tables = [pq.read_table(path) for path in archive.glob("finals/*.parquet")]
+        found = [name for table in tables for name in table["result_id"].to_pylist()]
+        if len(found) >= wanted or time.monotonic() > end_s:
+            return found
+        time.sleep(0.1)
 
 
 def start_job(config: KafkaConfig, archive: Path, log: Any) -> subprocess.Popen[bytes]:
     topics = {f"kafka.topics.{name}": getattr(config.topics, name) for name in config.topics.__struct_fields__}
     settings = {"kafka.bootstrap_servers": config.bootstrap_servers, "kafka.start": "earliest", **topics}
     settings |= {"stats.write": "true", "stats.window_ms": str(WINDOW_MS), "results.enhanced": "false"}
+    settings |= {"kafka.idle_partition_ms": str(NEVER_MS), "session.idle_timeout_ms": str(NEVER_MS)}
     settings |= {"archive.folder": str(archive), "archive.window_ms": str(WINDOW_MS), "archive.early_firing_s": "1"}
     command = [sys.executable, "-m", "pipelines.streaming", "--runner=DirectRunner", "--streaming"]
     return subprocess.Popen([*command, *(f"--set={k}={v}" for k, v in settings.items())], stdout=log, stderr=log)
@@ -145,6 +166,15 @@ def test_the_archive_has_every_final_once_in_the_window_of_its_end(run: Run) -> 
     expected = sorted((final["result_id"], final["text"], final["event_ms"]) for final in finals)
     rows = [(row["result_id"], row["text"], round(row["ended"].timestamp() * 1000)) for row in tables(run, "finals")]
     assert sorted(rows) == expected
+
+
+def test_finals_of_a_window_that_is_open_are_in_the_archive_already(run: Run) -> None:
+    # Nothing is as late as the end of the last window, so it is open until the job is stopped.
+    begin_ms = BASE_MS + WINDOW_MS * len(RECORDINGS)
+    finals = [result for result in run.results if result["type"] == "final"]
+    in_last = {result["result_id"] for result in finals if result["event_ms"] >= begin_ms}
+    assert in_last
+    assert sorted(run.early) == sorted(result["result_id"] for result in finals)
 
 
 def test_the_archive_has_every_session_with_its_audio_and_its_text(run: Run) -> None:

@@ -1,0 +1,79 @@
+"""What Beam's Python worker does for each bundle besides its work, and how this process leaves it out.
+
+A live job on Prism has tens of bundles a second, each with a few chunks. With what is left out here, a bundle costs a
+worker less than a third of what it cost before, and its results leave sooner (docs/speed.md).
+"""
+
+import threading
+
+from apache_beam.metrics.cells import CounterCell, DistributionCell
+from apache_beam.portability.api import beam_fn_api_pb2, metrics_pb2
+from apache_beam.runners.worker.bundle_processor import BundleProcessor
+from apache_beam.runners.worker.sdk_worker import SdkWorker
+from apache_beam.runners.worker.statesampler import StateSampler, set_current_tracker
+
+
+def work_lean() -> None:
+    """Lets this process leave out all of it; for runners that lose nothing by it, as Prism."""
+    SdkWorker.process_bundle_progress = _answer_briefly
+    BundleProcessor.monitoring_infos = _own_metrics
+    sample_no_states()
+
+
+def sample_no_states() -> None:
+    """Lets this process not measure in which step of a bundle time is spent.
+
+    A thread of its own does that in each bundle. It sleeps longer and longer, and the bundle's end waits until it has
+    slept, after its results have been handed on and before the runner may use them: up to a sixth of the time that the
+    bundle took, 200 ms at most.
+    """
+    StateSampler.start = _start_without_thread
+    StateSampler.stop = _stop_without_thread
+
+
+def _answer_briefly(
+    worker: SdkWorker, request: beam_fn_api_pb2.ProcessBundleProgressRequest, instruction_id: str
+) -> beam_fn_api_pb2.InstructionResponse:
+    """Answers "nothing new" when Prism asks for the progress of a bundle.
+
+    Prism asks every 100 ms for each bundle that runs, to find out what to split, which is turned off here, and to show
+    metrics before a bundle ends. An answer in full takes a few ms of the interpreter: on a busy machine 15 % of all
+    that the job does.
+    """
+    return beam_fn_api_pb2.InstructionResponse(
+        instruction_id=instruction_id, process_bundle_progress=beam_fn_api_pb2.ProcessBundleProgressResponse()
+    )
+
+
+def _own_metrics(processor: BundleProcessor) -> list[metrics_pb2.MonitoringInfo]:
+    """Gives the metrics that the job's own steps have changed in a bundle.
+
+    Beam's own, four times and two sizes for each step, most of them zero, cost a bundle 2 ms.
+    """
+    return [
+        cell.to_runner_api_monitoring_info(name.metric_name, transform)
+        for transform, operation in processor.ops.items()
+        for name, cell in list(operation.metrics_container.metrics.items())
+        if not _is_untouched(cell)
+    ]
+
+
+def _is_untouched(cell: object) -> bool:
+    match cell:
+        case CounterCell():
+            return bool(cell.get_cumulative() == 0)
+        case DistributionCell():
+            return bool(cell.get_cumulative().count == 0)
+        case _:
+            return False
+
+
+def _start_without_thread(sampler: StateSampler) -> None:
+    sampler.tracked_thread = threading.current_thread()
+    set_current_tracker(sampler)
+    sampler.started = True
+
+
+def _stop_without_thread(sampler: StateSampler) -> None:
+    set_current_tracker(None)
+    sampler.finished = True
