@@ -76,16 +76,18 @@ where they are written; MessagePack instead of rows between steps; timers are se
 
 Without any model a chunk costs the job's own Python 27 µs in turns of 25 chunks and 53 µs in turns of one: 4 to 7 µs
 for its headers, 4 to 8 µs for the coder between two steps, 20 to 38 µs for its session's turn (CPU time of the
-thread, reading by kafka-python is 22 µs more). The rest is Beam and Prism, by bundle and not by chunk: on a machine
-with ten times as much to do as it can (load 50 on two cores) `python -m benchmarks.chunk_cost` gave 0.35 ms (Python)
-and 0.24 ms (Prism) a chunk for rounds that were nearly empty, as the broker was starved as well, and 0.7 and 0.5 ms
-live. Of the samples with the interpreter's lock in such rounds 25 % were reading, 12 % the metrics that each bundle
-reports, 10 % making header tuples, 4 % sessions. Metrics are reported by bundle, whatever their number of updates, so
-they are counted by turn and not by chunk.
+thread, reading by kafka-python is 22 µs more). The rest is Beam and Prism, by bundle and not by chunk. Without a model,
+all of it is measured beside other stream processors (`python -m benchmarks.peers --models none`), and
+[that page](peers.md) also says what each of these was worth:
+
+* Prism span in a loop while it waited for a worker's answer (`deploy/prism.sh` mends it).
+* The worker let it wait: at the end of each bundle it waited for a thread that slept, and wrote thirty metrics, most of
+  them Beam's own (`pipelines/lean_worker.py`).
+* Rounds of reading lasted 80 ms whether something came or not; now they end when there is something to hand on.
 
 Not measured, by what Prism's and the SDK's sources say: Beam's state cache (Prism hands out no cache tokens, so nothing
-would outlive a bundle, and within one a state is read once anyway); rounds of 100 ms and more (Prism asks for the
-progress of each); several sessions under one key (fewer state requests, but the state of all is written for each).
+would outlive a bundle, and within one a state is read once anyway); several sessions under one key (fewer state
+requests, but the state of all is written for each).
 """
 
 
