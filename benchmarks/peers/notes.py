@@ -21,7 +21,7 @@ That is why it can be dearer than they are, and it is the largest part of the co
 
 Live it is another job: with few chunks in a bundle, a chunk pays for the bundle and for its session's three state
 requests, so that the fewer sessions there are, the dearer is each chunk (see "Live CPU"). With one session a round ends
-with the chunk; with many it lasts `kafka.poll_round_ms` (40), and the next one waits until the bundles of the last are
+with the chunk; with many it lasts `kafka.poll_round_ms` (80), and the next one waits until the bundles of the last are
 done: that is what the latency is made of. Peers that hand over record by record are sooner by about that much.
 
 What was done about that, each step with those before it, one after the other on a machine of which other things took
@@ -33,14 +33,14 @@ What was done about that, each step with those before it, one after the other on
 | a mended Prism | 162 + 26 | 12,400 + 2,400; 101 / 224 | 1,460 + 320; 162 / 354 |
 | a lean worker | 148 + 30 | 8,000 + 4,100; 80 / 170 | 1,160 + 360; 161 / 548 |
 | rounds as needed, 20 ms at least | | 10,900 + 2,700; 12 / 27 | 2,560 + 1,080; 92 / 200 |
-| the same, 40 ms at least: the default | | | 1,620 + 380; 87 / 240 |
+| the same, 40 ms at least | | | 1,620 + 380; 87 / 240 |
 | the same, 60 ms at least | | | 1,450 + 340; 74 / 251 |
-| the same, 80 ms at least | | | 1,260 + 330; 119 / 260 |
+| the same, 80 ms at least: the default | | | 1,260 + 330; 119 / 260 |
 
 The last three are of a busier time than the others. A final came 10 ms behind the end of its stream with one session
 (67 before), and 128 / 175 ms with 20 (142 / 210).
 
-With less beside it (0.5 of two cores) the job as it is now, in two runs: one session 12 / 18 and 13 / 33 ms, its final
+With less beside it (0.5 of two cores) and rounds of 40 ms, in two runs: one session 12 / 18 and 13 / 33 ms, its final
 after 12; 20 sessions 62 / 94 and 57 / 98 ms, their finals after 66 / 89 and 61 / 101, for 3.5 to 3.8 ms of CPU a chunk:
 the sooner the bundles are done, the more rounds there are. Rounds of 80 ms: 107 / 184 ms for 2.4 ms of CPU, with 1.4 of
 two cores taken by others. So `kafka.poll_round_ms` is where latency is bought.
