@@ -61,6 +61,24 @@ def room(rng: Rng, pcm: np.ndarray) -> np.ndarray:
     return np.asarray(irfft(spectrum, size)[: len(pcm)], np.float32)
 
 
+def cut_ends(rng: Rng, pcm: np.ndarray) -> np.ndarray:
+    """A word as whoever cut it out too tightly leaves it, such as a recorder that starts late.
+
+    Args:
+        rng: Draws which ends are cut: often none, more often the start than the end.
+        pcm: [T], any type, with little silence around the word.
+
+    Returns:
+        At least 0.55 T samples.
+    """
+    first, last = 0, len(pcm)
+    if rng.random() < 0.35:
+        first = int(min(rng.uniform(0.01, 0.11) * SAMPLE_RATE_HZ, 0.3 * len(pcm)))
+    if rng.random() < 0.15:
+        last -= int(min(rng.uniform(0.01, 0.08) * SAMPLE_RATE_HZ, 0.15 * len(pcm)))
+    return pcm[first:last]
+
+
 def _line_gain_db(rng: Rng, frequency_hz: np.ndarray) -> np.ndarray:
     points_hz = np.array([0, 150, 300, 600, 1200, 2000, 3000, 4500, 8000])
     gains = rng.normal(0.0, rng.uniform(0.5, 4.0), len(points_hz))

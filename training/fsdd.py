@@ -84,7 +84,12 @@ class SpokenString(NamedTuple):
 
 def word_string(rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5) -> SpokenString:
     """Words of one speaker in a row, sometimes run together."""
-    chosen = [clips[rng.integers(len(clips))] for _ in range(count)]
+    return strung_together(rng, [clips[rng.integers(len(clips))] for _ in range(count)], longest_gap_s)
+
+
+def strung_together(rng: np.random.Generator, chosen: list[Clip], longest_gap_s: float = 0.5) -> SpokenString:
+    """Single words in their order, sometimes run together."""
+    count = len(chosen)
     gains = 10 ** (rng.uniform(-5, 0, count) / 20)
     parts = [clip.pcm * np.float32(g / 32768) for clip, g in zip(chosen, gains, strict=True)]
     shortest_s = -0.04 if rng.random() < 0.5 else 0.02

@@ -1,7 +1,9 @@
 """A training loop that fills a given time, with a learning rate that rises, rests and falls to zero."""
 
 import logging
+import statistics
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +17,15 @@ _LOGGER = logging.getLogger(__name__)
 _WARM_UP_STEPS = 80
 _STATISTICS_MEMORY = 0.98
 _CHECKPOINT_S = 240.0
+# What a step took beyond so many times the median of the last ones is a pause: the process stood still.
+_PAUSED, _LAST_STEPS = 10.0, 51
 
 
 class Schedule(NamedTuple):
     """How long and how fast.
 
     Attributes:
-        minutes: Wall clock of the whole training.
+        minutes: Wall clock of the whole training, less the time for which the process stood still.
         learning_rate: At its highest.
         flat: Share of the time before the rate begins to fall.
         checkpoint: Where the weights are kept while training goes on.
@@ -61,6 +65,19 @@ def _rate(schedule: Schedule, progress: float, step: int) -> float:
     return schedule.learning_rate * max(0.003, fall) * min(1.0, (step + 1) / _WARM_UP_STEPS)
 
 
+class WorkingTime:
+    """Seconds spent on steps; a pause does not count."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._last: deque[float] = deque(maxlen=_LAST_STEPS)
+
+    def add(self, step_s: float) -> None:
+        """Counts a step that took so many seconds."""
+        self._last.append(step_s)
+        self.seconds += min(step_s, _PAUSED * statistics.median(self._last))
+
+
 def run(
     schedule: Schedule,
     weights: dict[str, tf.Variable],
@@ -71,14 +88,17 @@ def run(
     # The first step waits for examples and for the graph to be built: it is not on the clock.
     optimiser.learning_rate = _rate(schedule, 0.0, 0)
     losses = [train()]
-    start = saved = time.monotonic()
-    while (progress := (time.monotonic() - start) / (60.0 * schedule.minutes)) < 1.0:
+    spent, last = WorkingTime(), time.monotonic()
+    saved = last
+    while (progress := spent.seconds / (60.0 * schedule.minutes)) < 1.0:
         optimiser.learning_rate = _rate(schedule, progress, len(losses))
         losses.append(train())
+        before, last = last, time.monotonic()
+        spent.add(last - before)
         if len(losses) % 100 == 0:
             _LOGGER.info("step %d, %.0f %%, loss %.3f", len(losses), 100 * progress, np.mean(losses[-100:]))
-        if time.monotonic() - saved > _CHECKPOINT_S:
+        if last - saved > _CHECKPOINT_S:
             save_weights(schedule.checkpoint, values(weights))
-            saved = time.monotonic()
+            saved = last
     save_weights(schedule.checkpoint, values(weights))
     _LOGGER.info("%d steps, last loss %.3f", len(losses), np.mean(losses[-100:]))

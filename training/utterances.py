@@ -7,7 +7,7 @@ import numpy as np
 
 from training import augmentation, neural_voices, noise
 from training.clips import Clip
-from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, load_recordings, word_string
+from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, load_recordings, strung_together
 from training.synthesis import cached_clips
 from training.words import DIGITS, encode
 
@@ -77,15 +77,25 @@ def one_speaker(rng: np.random.Generator, source: Source) -> list[Clip]:
     return speakers[rng.integers(len(speakers))]
 
 
+def _tightly_cut(rng: np.random.Generator, clip: Clip) -> Clip:
+    """The clip, perhaps with ends cut off; never a command: "go" and "no" without their onsets are "oh"."""
+    if not set(clip.text.split()) <= set(DIGITS):
+        return clip
+    return clip._replace(pcm=augmentation.cut_ends(rng, clip.pcm))
+
+
 def _segment(rng: np.random.Generator, source: Source, room_samples: int) -> SpokenString:
     """Words that probably fit into the room; without spans where it is not known which sounds are which word."""
     if rng.random() < _STRINGS_SHARE:
         most = max(1, min(6, int(room_samples / _DIGIT_SAMPLES)))
-        return word_string(rng, one_speaker(rng, source), int(rng.integers(1, most + 1)))
+        clips = one_speaker(rng, source)
+        chosen = [clips[rng.integers(len(clips))] for _ in range(int(rng.integers(1, most + 1)))]
+        return strung_together(rng, [_tightly_cut(rng, clip) for clip in chosen])
     for _ in range(_TRIES):
         clip = source.words[rng.integers(len(source.words))]
         if len(clip.pcm) < room_samples:
             break
+    clip = _tightly_cut(rng, clip)
     words = clip.text.split()
     spans = [(0, len(clip.pcm))] if len(words) == 1 else []
     return SpokenString(clip.pcm * np.float32(1 / 32768), words, spans)

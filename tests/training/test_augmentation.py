@@ -33,6 +33,16 @@ def test_shifting_a_voice_changes_the_pitch_and_not_the_length(factor: float) ->
     assert strongest_hz(shifted) == pytest.approx(TONE_HZ * factor, rel=0.03)
 
 
+def test_cutting_ends_leaves_one_piece_of_at_least_55_percent() -> None:
+    word, rng = np.arange(5000), np.random.default_rng(2)
+    pieces = [augmentation.cut_ends(rng, word) for _ in range(200)]
+    for piece in pieces:
+        np.testing.assert_array_equal(piece, word[piece[0] : piece[-1] + 1])
+    assert min(len(piece) for piece in pieces) >= 2750
+    late, early = (sum(cut) for cut in zip(*((p[0] > 0, p[-1] < 4999) for p in pieces), strict=True))
+    assert early < late < 100
+
+
 @pytest.mark.parametrize("change", [augmentation.room, augmentation.line])
 def test_rooms_and_lines_keep_the_length(change: Callable[[np.random.Generator, np.ndarray], np.ndarray]) -> None:
     assert len(change(np.random.default_rng(1), TONE)) == len(TONE)

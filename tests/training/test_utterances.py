@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="examples are augmented by scipy")
 
+from training import augmentation
 from training.clips import Clip
 from training.utterances import FRAME_SAMPLES, UNKNOWN, Example, Source, make_example, one_speaker
 from training.words import encode
@@ -57,8 +58,8 @@ def test_frames_of_clips_with_several_words_are_unknown() -> None:
 
 def test_a_few_examples_are_noise_without_words() -> None:
     rng = np.random.default_rng(10)
-    empty = [not make_example(rng, SOURCE, 25600).tokens for _ in range(150)]
-    assert 0 < sum(empty) < 30
+    empty = [not make_example(rng, SOURCE, 25600).tokens for _ in range(400)]
+    assert 2 < sum(empty) < 40
 
 
 def test_half_of_the_speakers_of_single_words_are_neural_where_there_are_any() -> None:
@@ -67,3 +68,19 @@ def test_half_of_the_speakers_of_single_words_are_neural_where_there_are_any() -
     chosen = [one_speaker(rng, SOURCE._replace(neural=neural))[0].voice for _ in range(200)]
     assert 70 < sum(voice == neural["kokoro-0"][0].voice for voice in chosen) < 130
     assert all(one_speaker(rng, SOURCE) == SOURCE.recordings["somebody"] for _ in range(20))
+
+
+def heard_samples(source: Source, word: str) -> set[int]:
+    """How much of a word there is in examples of nothing else, as the frames tell."""
+    rng, [onset, rime] = np.random.default_rng(12), encode([word])
+    single = [example for example in (make_example(rng, source, 25600) for _ in range(60)) if len(example.tokens) == 2]
+    return {int(np.isin(example.frames, (onset, rime)).sum()) for example in single}
+
+
+def test_digits_are_sometimes_cut_tightly_and_commands_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augmentation, "vary_speech", lambda rng, pcm: pcm)
+    digits = Source([clip("nine", 0.8)], {"somebody": [clip("nine", 0.8)]}, {}, SOURCE.speech)
+    commands = Source([clip("go", 0.8)], {"somebody": [clip("go", 0.8)]}, {}, SOURCE.speech)
+    assert heard_samples(commands, "go") == {20}
+    assert min(heard_samples(digits, "nine")) < 19
+    assert max(heard_samples(digits, "nine")) == 20
