@@ -3,7 +3,7 @@
     python -m benchmarks.batch [--minutes 10 120] [--batch 1 4 16] [--rounds 1] [--files short long]
 
 Each contender runs in a process of its own, all of a row by turns, so a busy machine hits all of them. What has been
-measured is kept in --measured and not measured again; delete that file to begin anew.
+measured is kept in --measured and not measured again, and the page shows all of it; delete that file to begin anew.
 """
 
 import argparse
@@ -156,13 +156,21 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "batch_speed.md")
     options = parser.parse_args()
     options.measured.parent.mkdir(parents=True, exist_ok=True)
-    inputs = [list(settings(minutes, files, options.batch)) for files in options.files for minutes in options.minutes]
+    todo = [
+        setting
+        for files in options.files
+        for minutes in options.minutes
+        for setting in settings(minutes, files, options.batch)
+    ]
     try:
-        done = measure([setting for each in inputs for setting in each], options.rounds, options.measured)
+        done = measure(todo, options.rounds, options.measured)
     except subprocess.CalledProcessError as error:
         print(error, (error.output or b"").decode(errors="replace"), sep="\n", file=sys.stderr)
         return 1
-    page = "\n".join([_introduction(options.rounds), *(table(each, done) for each in inputs)])
+    inputs: dict[tuple[float, str], list[Setting]] = {}
+    for setting in dict.fromkeys(each.setting for each in done):
+        inputs.setdefault((setting.minutes, setting.files), []).append(setting)
+    page = "\n".join([_introduction(options.rounds), *(table(each, done) for each in inputs.values())])
     print(page)
     options.output.write_text(page, encoding="utf-8")
     return 0

@@ -1,6 +1,7 @@
 """The streaming recipe written out as one plain loop over bare interpreters: no session, no state to freeze, no checks.
 
-It makes the same model calls on the same audio as the engine, so it is the limit that the engine is measured by.
+It makes the engine's model calls on the same audio, so it is the limit that the engine is measured by. It is told where
+utterances end, though: its recogniser never hears the silence that tells the engine so.
 """
 
 from collections.abc import Generator, Sequence

@@ -199,18 +199,4 @@ status() {
   fi
 }
 
-command="${1:-}"
-shift || true
-while (($#)); do
-  case "$1" in
-    --port) PORT="${2:?--port needs a number}"; shift 2 ;;
-    --data) DATA="${2:?--data needs a folder}"; shift 2 ;;
-    *) fail "unknown argument '$1'; see the head of this file" ;;
-  esac
-done
-DATA="${DATA:-$CACHE/flink-data-$PORT}"
-[[ "$DATA" = /* ]] || DATA="$PWD/$DATA"
-case "$command" in
-  fetch | start | stop | status) "$command" ;;
-  *) fail "give one of: fetch, start, status, stop" ;;
-esac
+run_command flink "" "$@"

@@ -1,4 +1,4 @@
-# Sourced by kafka.sh and flink.sh: how they speak, and how they get their jars.
+# Sourced by kafka.sh and flink.sh: how they speak, what they are told, and how they get their jars.
 
 say() { echo "${0##*/}: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -24,4 +24,29 @@ fetch_jars() {
   # A rename is whole or not at all: a fetch that is broken off is done again, and two at the same time do not mix.
   mv -T "$work/libs" "$folder/libs" 2>/dev/null || [[ -d "$folder/libs" ]]
   rm -rf "$work"
+}
+
+# run_command KIND OPTIONS ARGUMENT...: does what the command line of a script asks for: fetch, start, status or stop. Sets
+# PORT, DATA (by default $CACHE/KIND-data-PORT) and, where `topics` is among the OPTIONS, TOPICS.
+run_command() {
+  local kind="$1" options="$2" command="${3:-}"
+  shift 3 || shift $#
+  while (($#)); do
+    case "$1" in
+      --port) PORT="${2:?--port needs a number}" ;;
+      --data) DATA="${2:?--data needs a folder}" ;;
+      --topics)
+        [[ "$options" == *topics* ]] || fail "unknown argument '$1'; see the head of this file"
+        TOPICS="${2?--topics needs names}"
+        ;;
+      *) fail "unknown argument '$1'; see the head of this file" ;;
+    esac
+    shift 2
+  done
+  DATA="${DATA:-$CACHE/$kind-data-$PORT}"
+  [[ "$DATA" = /* ]] || DATA="$PWD/$DATA"
+  case "$command" in
+    fetch | start | stop | status) "$command" ;;
+    *) fail "give one of: fetch, start, status, stop" ;;
+  esac
 }

@@ -17,10 +17,10 @@ def work_lean() -> None:
     """Lets this process leave out all of it; for runners that lose nothing by it, as Prism."""
     SdkWorker.process_bundle_progress = _answer_briefly
     BundleProcessor.monitoring_infos = _own_metrics
-    sample_no_states()
+    _sample_no_states()
 
 
-def sample_no_states() -> None:
+def _sample_no_states() -> None:
     """Lets this process not measure in which step of a bundle time is spent.
 
     A thread of its own does that in each bundle. It sleeps longer and longer, and the bundle's end waits until it has

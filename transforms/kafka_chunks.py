@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
-from apache_beam.transforms.window import GlobalWindow
+from apache_beam.transforms.window import GlobalWindow, TimestampedValue
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -84,7 +84,7 @@ class _DecodeFn(beam.DoFn):
 
     def process(
         self, record: KafkaRecord
-    ) -> Iterator[tuple[str, list[Chunk]] | TaggedOutput[Literal["dead_letters"], DeadLetter]]:
+    ) -> Iterator[TimestampedValue | TaggedOutput[Literal["dead_letters"], DeadLetter]]:
         try:
             chunk = decode_record(record, self._defaults)
         except AudioError as error:
@@ -98,11 +98,15 @@ class _DecodeFn(beam.DoFn):
         self._sizes[place] = self._sizes.get(place, 0) + len(chunk.payload or b"")
         if self._sizes[place] >= _GROUP_BYTES:
             del self._sizes[place]
-            yield chunk.session, self._groups.pop(place)
+            chunks = self._groups.pop(place)
+            yield TimestampedValue((chunk.session, chunks), _time_of(chunks))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         for (session, _, _), chunks in self._groups.items():
-            # The group's time is that of its first chunk: nothing of it is behind the watermark.
-            time = Timestamp(micros=chunks[0].stream_ms * 1000)
-            yield WindowedValue((session, chunks), time, (GlobalWindow(),))
+            yield WindowedValue((session, chunks), _time_of(chunks), (GlobalWindow(),))
         self._groups = {}
+
+
+def _time_of(chunks: list[Chunk]) -> Timestamp:
+    """Gives the time of a group: that of its first chunk, so that none of its session's timers fires before it."""
+    return Timestamp(micros=chunks[0].stream_ms * 1000)

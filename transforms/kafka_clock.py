@@ -7,6 +7,10 @@ from typing import NamedTuple
 FIRST_EVENT_MS = 1_293_840_000_000
 """2011-01-01: what claims to be older is no capture time."""
 
+# Who is further behind the clock is not about to catch up: his audio is a recording, or his client has given it up
+# (delivery.timeout.ms is 2 minutes by default).
+_CATCHING_UP_MS = 120_000
+
 
 class EventTime(NamedTuple):
     """When a record's audio was captured (Unix ms); `substituted` where the time of reading stands in."""
@@ -35,12 +39,14 @@ class PartitionClock:
         self._idle_partition_ms = idle_partition_ms
         self._seen_ms = 0
         self._idle_since_ms: int | None = None
-        self._behind_since_ms: int | None = None
+        self._away_since_ms: int | None = None
+        # How long the partition must be quiet this time.
+        self._patience_ms = 0
 
     def restart(self) -> None:
         """Forgets the time that has been reached: records are read again, and the runner knows since when."""
         self._seen_ms = 0
-        self._idle_since_ms = self._behind_since_ms = None
+        self._idle_since_ms = self._away_since_ms = None
 
     @property
     def time_ms(self) -> int:
@@ -64,21 +70,28 @@ class PartitionClock:
         """Gives the watermark (ms) after a round.
 
         A partition that has been quiet for `idle_partition_ms` and read to its end follows the clock, so that it does
-        not hold the timers of the others; one that is behind holds the watermark. Where it was behind without a record,
-        because its broker was away, it must be quiet for as long again: its senders have to find back as well.
+        not hold the timers of the others; one whose end is not known holds the watermark. Where its time is behind the
+        clock when it becomes quiet, it must be quiet for as long again. For the broker was away, or this process, or
+        the senders: they have to find back, and send one after the other what they could not send.
         """
         if got_records:
-            self._idle_since_ms = self._behind_since_ms = None
+            self._idle_since_ms = self._away_since_ms = None
         elif not caught_up:
             self._idle_since_ms = None
-            self._behind_since_ms = self._behind_since_ms or now_ms
+            self._away_since_ms = self._away_since_ms or now_ms
         else:
-            self._idle_since_ms = self._idle_since_ms or now_ms
-            away_ms = self._idle_since_ms - (self._behind_since_ms or self._idle_since_ms)
-            if now_ms - self._idle_since_ms >= self._idle_partition_ms + away_ms:
-                self._behind_since_ms = None
+            if self._idle_since_ms is None:
+                self._idle_since_ms = now_ms
+                self._patience_ms = self._idle_partition_ms + self._behind_ms(now_ms)
+            if now_ms - self._idle_since_ms >= self._patience_ms:
+                self._away_since_ms = None
                 self._seen_ms = max(self._seen_ms, now_ms)
         return max(0, self._seen_ms - self._allowed_disorder_ms)
+
+    def _behind_ms(self, now_ms: int) -> int:
+        away_ms = now_ms - (self._away_since_ms or now_ms)
+        late_ms = now_ms - self._seen_ms
+        return max(away_ms, late_ms if 0 < late_ms <= _CATCHING_UP_MS else 0)
 
 
 class JointWatermark:

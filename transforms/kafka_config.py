@@ -41,7 +41,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_lost_records: Literal["earliest", "latest", "fail"] = "earliest"
     # Shortest round in ms. A round of reading ends, and runners hand its records on, once there are some and so much
     # time has passed since it began: shorter is sooner where many sessions speak, and dearer.
-    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 40
+    poll_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 80
     # Longest round in ms: while nothing comes, and while its process is busy with earlier ones, so that a job with more
     # to do than it can costs less per chunk instead of falling behind. Timers can be late by as much.
     max_round_ms: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 500

@@ -20,8 +20,35 @@ Bytewax and Quix Streams read and write with librdkafka, in C; the plain loop re
 That is why it can be dearer than they are, and it is the largest part of the cost that another client would save.
 
 Live it is another job: with few chunks in a bundle, a chunk pays for the bundle and for its session's three state
-requests, so that the fewer sessions there are, the dearer is each chunk (see "Live CPU"), while latency is that of a
-round of 80 ms and of the bundles behind it. Peers that hand over record by record are sooner by about that much.
+requests, so that the fewer sessions there are, the dearer is each chunk (see "Live CPU"). With one session a round ends
+with the chunk; with many it lasts `kafka.poll_round_ms` (80), and the next one waits until the bundles of the last are
+done: that is what the latency is made of. Peers that hand over record by record are sooner by about that much.
+
+What was done about that, each step with those before it, one after the other on a machine of which other things took
+1.3 to 1.8 of two cores: CPU us per chunk of Python and of Prism; latency of results in ms, p50 / p99
+
+| | full speed | 1 live | 20 live |
+|---|---|---|---|
+| before | 167 + 55 | 9,800 + 11,800; 109 / 165 | 1,060 + 700; 194 / 917 |
+| a mended Prism | 162 + 26 | 12,400 + 2,400; 101 / 224 | 1,460 + 320; 162 / 354 |
+| a lean worker | 148 + 30 | 8,000 + 4,100; 80 / 170 | 1,160 + 360; 161 / 548 |
+| rounds as needed, 20 ms at least | | 10,900 + 2,700; 12 / 27 | 2,560 + 1,080; 92 / 200 |
+| the same, 40 ms at least | | | 1,620 + 380; 87 / 240 |
+| the same, 60 ms at least | | | 1,450 + 340; 74 / 251 |
+| the same, 80 ms at least: the default | | | 1,260 + 330; 119 / 260 |
+
+The last three are of a busier time than the others. A final came 10 ms behind the end of its stream with one session
+(67 before), and 128 / 175 ms with 20 (142 / 210).
+
+With less beside it (0.5 of two cores) and rounds of 40 ms, in two runs: one session 12 / 18 and 13 / 33 ms, its final
+after 12; 20 sessions 62 / 94 and 57 / 98 ms, their finals after 66 / 89 and 61 / 101, for 3.5 to 3.8 ms of CPU a chunk:
+the sooner the bundles are done, the more rounds there are. Rounds of 80 ms: 107 / 184 ms for 2.4 ms of CPU, with 1.4 of
+two cores taken by others. So `kafka.poll_round_ms` is where latency is bought.
+
+* A mended Prism (`deploy/prism.sh`): between the last output of a bundle and the worker's answer it span in a loop.
+* A lean worker (`pipelines/lean_worker.py`): the end of each bundle waited for a thread that samples its states and
+  sleeps, for up to a sixth of the bundle's time; and most of its thirty metrics were Beam's own, and zero.
+* Rounds as needed: a round of reading lasted 80 ms whether something came or not. Now it ends when there is something.
 
 What was tried, without a model, each against the job without it in turn on that machine; the same run differed by 10 %
 from one time to the next, so less than that is only seen by itself, in a loop of its own:
@@ -36,5 +63,7 @@ from one time to the next, so less than that is only seen by itself, in a loop o
 | rounds of 2,000 records and not 500 | nothing |
 | less garbage collection in Prism (GOGC=400) | nothing |
 | all state writes of a bundle sent before any is waited for | nothing, neither CPU nor latency |
-| live, rounds of 20 ms and not 80 | one session p50 87 ms, was 204; 20 no sooner, at 2.0 ms of CPU per chunk, was 1.3 |
+| live, rounds of 20 ms and not 80, of fixed length | 1 session p50 87 ms, was 204; 20: 2.0 ms of CPU, was 1.3 |
+| a round claimed at once, one update of a metric a round | reading alone 31 to 43 us a record, as before |
+| Python's threads take turns after 0.5 ms and not 5 ms | nothing, live with 20 sessions |
 """

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import msgspec
 import pytest
 from kafka import KafkaProducer
 
@@ -29,14 +31,24 @@ CHUNK_MS = 100
 class LiveJob:
     """The streaming job on Flink, and what is sent to it and said by it."""
 
-    def __init__(self, flink: LocalFlink, broker: LocalBroker, folder: Path) -> None:
+    def __init__(
+        self,
+        flink: LocalFlink,
+        broker: LocalBroker,
+        folder: Path,
+        topics: TopicsConfig = TopicsConfig(),  # noqa: B008  (frozen)
+        **settings: str,
+    ) -> None:
+        """settings: of the job, with two underscores in place of the dot of a field's name."""
         self.flink = flink
         self.broker = broker
-        self.topics = TopicsConfig()
+        self.topics = topics
         self.log = folder / "driver.log"
         self.engine = SpeechEngine.load("streaming")
-        settings = {"kafka.bootstrap_servers": broker.servers, "kafka.start": "earliest"}
-        self._settings = [f"--set={name}={value}" for name, value in settings.items()]
+        names = {f"kafka.topics.{name}": topic for name, topic in msgspec.structs.asdict(topics).items()}
+        own = {name.replace("__", "."): value for name, value in settings.items()}
+        every = {"kafka.bootstrap_servers": broker.servers, "kafka.start": "earliest", **names, **own}
+        self._settings = [f"--set={name}={value}" for name, value in every.items()]
         self.send()
 
     def send(self, *arguments: str) -> None:
@@ -126,6 +138,25 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
     with running_broker(free_port(), tmp_path_factory.mktemp("broker")) as broker:
         create_topics(broker.servers, TopicsConfig(), audio_partitions=2)
         yield broker
+
+
+@pytest.fixture(scope="module")
+def make_job(
+    flink: LocalFlink, broker: LocalBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., LiveJob]]:
+    """Sends a job between topics of its own, with such settings."""
+    made: list[LiveJob] = []
+
+    def make(**settings: str) -> LiveJob:
+        topics = TopicsConfig(*(f"{uuid4().hex}.{name}" for name in TopicsConfig.__struct_fields__))
+        create_topics(broker.servers, topics, audio_partitions=2)
+        made.append(LiveJob(flink, broker, tmp_path_factory.mktemp("job"), topics, **settings))
+        return made[-1]
+
+    yield make
+    for live in made:
+        live.leave()
+        flink.cancel(live.id)
 
 
 @pytest.fixture(scope="module")

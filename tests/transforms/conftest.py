@@ -96,6 +96,12 @@ def noise() -> np.ndarray:
 
 
 @pytest.fixture
+def part(noise: np.ndarray) -> np.ndarray:
+    """The samples of one chunk: float32 [1600]."""
+    return noise[:1600]
+
+
+@pytest.fixture
 def make_chunk() -> Callable[..., Chunk]:
     """Gives chunks of 100 ms by their number; any field can be set."""
 

@@ -103,5 +103,15 @@ class _Stamps(beam.DoFn):
         yield session, stamp.micros // 1000, [chunk.stream_ms for chunk in chunks]
 
 
+def test_a_group_that_is_handed_on_for_its_size_has_the_time_of_its_first_chunk_too() -> None:
+    half = bytes(600_000)
+    records = [record(b"a", half, [], offset)._replace(stream_ms=5_000 + 1_000 * offset) for offset in range(3)]
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        decoded = pipeline | beam.Create(records, reshuffle=False) | DecodeChunks(AudioDefaults())
+        assert_that(
+            decoded[CHUNKS] | beam.ParDo(_Stamps()), equal_to([("a", 5_000, [5_000, 6_000]), ("a", 7_000, [7_000])])
+        )
+
+
 def test_a_time_that_was_substituted_is_marked() -> None:
     assert decode_record(record(b"s", b"", [])._replace(substituted=True), DEFAULTS).substituted

@@ -64,9 +64,33 @@ def test_the_watermark_is_the_newest_time_minus_the_disorder(clock: PartitionClo
 
 
 def test_an_idle_partition_that_is_read_to_its_end_follows_the_clock(clock: PartitionClock) -> None:
-    clock.stamp(NOW - 50_000)
-    assert clock.end_round(NOW, got_records=False, caught_up=True) == NOW - 52_000
-    assert clock.end_round(NOW + 999, got_records=False, caught_up=True) == NOW - 52_000
+    clock.stamp(NOW)
+    assert clock.end_round(NOW, got_records=False, caught_up=True) == NOW - 2_000
+    assert clock.end_round(NOW + 999, got_records=False, caught_up=True) == NOW - 2_000
+    assert clock.end_round(NOW + 1_000, got_records=False, caught_up=True) == NOW - 1_000
+
+
+@pytest.mark.parametrize("late_ms", [300, 38_500, 119_900])
+def test_senders_that_are_behind_have_as_long_again_for_their_next_record(clock: PartitionClock, late_ms: int) -> None:
+    for now in (NOW, NOW + 500_000):
+        clock.stamp(now - late_ms)
+        clock.end_round(now, got_records=True, caught_up=True)
+        clock.end_round(now + 100, got_records=False, caught_up=True)
+        jump_ms = now + 100 + 1_000 + late_ms + 100
+        assert clock.end_round(jump_ms - 1, got_records=False, caught_up=True) == now - late_ms - 2_000
+        assert clock.end_round(jump_ms, got_records=False, caught_up=True) == jump_ms - 2_000
+
+
+def test_another_process_gives_them_as_long(clock: PartitionClock) -> None:
+    clock.begin_round(NOW - 40_001)
+    clock.end_round(NOW, got_records=False, caught_up=True)
+    assert clock.end_round(NOW + 40_999, got_records=False, caught_up=True) == NOW - 42_000
+    assert clock.end_round(NOW + 41_000, got_records=False, caught_up=True) == NOW + 39_000
+
+
+def test_what_is_older_than_senders_keep_it_is_a_recording_and_not_waited_for(clock: PartitionClock) -> None:
+    clock.stamp(NOW - 120_001)
+    assert clock.end_round(NOW, got_records=False, caught_up=True) == NOW - 122_001
     assert clock.end_round(NOW + 1_000, got_records=False, caught_up=True) == NOW - 1_000
 
 
@@ -85,15 +109,23 @@ def test_after_an_outage_senders_have_as_long_again_to_come_back(clock: Partitio
     clock.stamp(NOW - 1_000)
     for away_ms in (0, 20_000):
         clock.end_round(NOW + away_ms, got_records=False, caught_up=False)
-    held = [clock.end_round(NOW + back_ms, got_records=False, caught_up=True) for back_ms in (40_000, 80_999)]
+    held = [clock.end_round(NOW + back_ms, got_records=False, caught_up=True) for back_ms in (40_000, 81_999)]
     assert held == [NOW - 3_000, NOW - 3_000]
-    assert clock.end_round(NOW + 81_000, got_records=False, caught_up=True) == NOW + 79_000
-    assert clock.end_round(NOW + 81_100, got_records=False, caught_up=True) == NOW + 79_100
+    assert clock.end_round(NOW + 82_000, got_records=False, caught_up=True) == NOW + 80_000
+    assert clock.end_round(NOW + 82_100, got_records=False, caught_up=True) == NOW + 80_100
 
 
-def test_a_record_ends_an_outage(clock: PartitionClock) -> None:
-    clock.end_round(NOW, got_records=False, caught_up=False)
+def test_also_after_an_outage_that_was_longer_than_senders_usually_keep_anything(clock: PartitionClock) -> None:
     clock.stamp(NOW)
+    clock.end_round(NOW, got_records=False, caught_up=False)
+    clock.end_round(NOW + 300_000, got_records=False, caught_up=True)
+    assert clock.end_round(NOW + 600_999, got_records=False, caught_up=True) == NOW - 2_000
+    assert clock.end_round(NOW + 601_000, got_records=False, caught_up=True) == NOW + 599_000
+
+
+def test_a_record_that_is_not_late_ends_an_outage(clock: PartitionClock) -> None:
+    clock.end_round(NOW, got_records=False, caught_up=False)
+    clock.stamp(NOW + 40_100)
     clock.end_round(NOW + 40_000, got_records=True, caught_up=True)
     clock.end_round(NOW + 40_100, got_records=False, caught_up=True)
     assert clock.end_round(NOW + 41_100, got_records=False, caught_up=True) == NOW + 39_100

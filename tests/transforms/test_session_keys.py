@@ -20,11 +20,6 @@ def logic(stand_in: object) -> SessionLogic:
     return SessionLogic(stand_in, CONFIG, OutputConfig(partials=False))
 
 
-@pytest.fixture
-def part(noise: np.ndarray) -> np.ndarray:
-    return noise[:1600]
-
-
 def play(logic: SessionLogic, chunks: Iterable[Chunk]) -> tuple[list[tuple[str, str]], Counter[str]]:
     """Gives (result_id, text or reason) of everything said, and what was counted."""
     book, said, counts = None, [], Counter[str]()

@@ -29,11 +29,6 @@ def logic(stand_in: object) -> SessionLogic:
 
 
 @pytest.fixture
-def part(noise: np.ndarray) -> np.ndarray:
-    return noise[:1600]
-
-
-@pytest.fixture
 def ask(make_chunk: Callable[..., Chunk], part: np.ndarray) -> Callable[..., Chunk]:
     """Gives a chunk with these headers."""
     return lambda number, *headers, **fields: make_chunk(number, part, headers=list(headers), **fields)

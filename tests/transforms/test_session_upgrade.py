@@ -28,11 +28,6 @@ A = MadeBy("a:1", "cpu")
 
 
 @pytest.fixture
-def part(noise: np.ndarray) -> np.ndarray:
-    return noise[:1600]
-
-
-@pytest.fixture
 def logic(stand_in: object) -> SessionLogic:
     return SessionLogic(stand_in, SessionConfig(), OutputConfig(enhanced=False))
 
