@@ -162,8 +162,10 @@ def test_accurate_answer_loses_and_doubles_no_word_of_a_monologue(
     assert len(monologue) > 35 * RATE_HZ and len(right) > 80
     assert row["segments"] == [{"start_ms": 0, "end_ms": len(monologue) // 16}]
     assert [text for text, _, _ in _words(row)] == [text for text, _, _ in right]
-    times = [times for _, *times in _words(row)]
-    assert np.abs(np.array(times) - np.array([times for _, *times in right])).max() <= 120
+    apart_ms = np.abs(np.array([times for _, *times in _words(row)]) - np.array([times for _, *times in right]))
+    # A recogniser that hears other neighbours may move an edge of a word that it hardly hears.
+    assert np.quantile(apart_ms, 0.95) <= 40
+    assert apart_ms.max() <= 500
 
 
 WHISPER = f"""
