@@ -119,7 +119,7 @@ def test_a_worker_is_let_go_when_nobody_wants_it_any_more() -> None:
         caller.bind(("127.0.0.1", 0))
         caller.listen()
         endpoint = f"127.0.0.1:{caller.getsockname()[1]}"
-        worker = KeptWorker([sys.executable, "-c", "input()"], endpoint, pause_s=0.01)
+        worker = KeptWorker([sys.executable, "-c", "import signal; signal.pause()"], endpoint, pause_s=0.01)
         first = worker.pid
         kill_process(first)
         wait_until(lambda: worker.pid != first, "another takes its place", TIMEOUT_S)
