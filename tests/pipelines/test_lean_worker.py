@@ -11,11 +11,12 @@ from apache_beam.metrics.metricbase import MetricName
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult
+from apache_beam.runners.worker import statecache
 from apache_beam.runners.worker.bundle_processor import BundleProcessor
 from apache_beam.runners.worker.sdk_worker import SdkWorker
 from apache_beam.runners.worker.statesampler import StateSampler
 
-from pipelines.lean_worker import work_lean
+from pipelines.lean_worker import _size, work_lean
 
 
 @pytest.fixture
@@ -24,6 +25,7 @@ def lean(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in (
         (SdkWorker, "process_bundle_progress"),
         (BundleProcessor, "monitoring_infos"),
+        (statecache, "get_deep_size"),
         (StateSampler, "start"),
         (StateSampler, "stop"),
     ):
@@ -86,3 +88,8 @@ def test_an_answer_about_progress_says_nothing(lean: None) -> None:
     assert answer == beam_fn_api_pb2.InstructionResponse(
         instruction_id="this", process_bundle_progress=beam_fn_api_pb2.ProcessBundleProgressResponse()
     )
+
+
+@pytest.mark.parametrize("value", [[], [b""], [b"state" * 1000, b"more"], [b"state", 7], [[b"state"]], b"state", {}])
+def test_a_state_in_the_cache_has_the_size_that_beam_finds(value: object) -> None:
+    assert _size(value) == statecache.get_deep_size(value)
