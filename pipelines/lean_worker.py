@@ -10,7 +10,11 @@ import threading
 from apache_beam.metrics.cells import CounterCell, DistributionCell
 from apache_beam.portability.api import beam_fn_api_pb2, metrics_pb2
 from apache_beam.runners.worker import statecache
-from apache_beam.runners.worker.bundle_processor import BundleProcessor
+from apache_beam.runners.worker.bundle_processor import (
+    BundleProcessor,
+    FnApiUserStateContext,
+    SynchronousBagRuntimeState,
+)
 from apache_beam.runners.worker.sdk_worker import SdkWorker
 from apache_beam.runners.worker.statesampler import StateSampler, set_current_tracker
 
@@ -21,6 +25,7 @@ def work_lean() -> None:
     BundleProcessor.monitoring_infos = _own_metrics
     statecache.get_deep_size = _size
     _sample_no_states()
+    FnApiUserStateContext.commit = _commit_together
 
 
 def _sample_no_states() -> None:
@@ -69,6 +74,26 @@ def _is_untouched(cell: object) -> bool:
             return bool(cell.get_cumulative().count == 0)
         case _:
             return False
+
+
+def _commit_together(context: FnApiUserStateContext) -> None:
+    """Writes all states of a bundle, and only then waits for the answers.
+
+    Beam waits for the answer to each, and for each the worker's threads and Prism take turns.
+    """
+    answers = []
+    for state in context._all_states.values():
+        bag = getattr(state, "_underlying_bag_state", state)
+        if not isinstance(bag, SynchronousBagRuntimeState):
+            state.commit()
+            continue
+        if bag._cleared:
+            answers.append(bag._state_handler.clear(bag._state_key))
+        if bag._added_elements:
+            coder = bag._value_coder.get_impl()
+            answers.append(bag._state_handler.extend(bag._state_key, coder, bag._added_elements))
+    for answer in answers:
+        answer.get()
 
 
 def _size(*values: object) -> int:
