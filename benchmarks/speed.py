@@ -84,7 +84,6 @@ all of it is measured beside other stream processors (`python -m benchmarks.peer
 * The worker let it wait: at the end of each bundle it waited for a thread that slept, and wrote thirty metrics, most of
   them Beam's own (`pipelines/lean_worker.py`).
 * Rounds of reading lasted 80 ms whether something came or not; now they end when there is something to hand on.
-
 * States that a worker has written stay with it, and those of a bundle are written together.
 
 Not measured: several sessions under one key (fewer state requests, but the state of all is written for each).
