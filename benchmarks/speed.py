@@ -84,10 +84,9 @@ all of it is measured beside other stream processors (`python -m benchmarks.peer
 * The worker let it wait: at the end of each bundle it waited for a thread that slept, and wrote thirty metrics, most of
   them Beam's own (`pipelines/lean_worker.py`).
 * Rounds of reading lasted 80 ms whether something came or not; now they end when there is something to hand on.
+* States that a worker has written stay with it, and those of a bundle are written together.
 
-Not measured, by what Prism's and the SDK's sources say: Beam's state cache (Prism hands out no cache tokens, so nothing
-would outlive a bundle, and within one a state is read once anyway); several sessions under one key (fewer state
-requests, but the state of all is written for each).
+Not measured: several sessions under one key (fewer state requests, but the state of all is written for each).
 """
 
 

@@ -3,12 +3,16 @@
 #
 #   deploy/prism.sh [VERSION]      VERSION of the Beam SDK; by default the one that the set-up installs
 #
-# It is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION-mended/prism, where pipelines.streaming looks: a
+# It is kept as ${UNISON_CACHE:-~/.cache/unison-speech}/prism-VERSION-mended-2/prism, where pipelines.streaming looks: a
 # script that starts Prism in a session of its own, so that a Ctrl-C in the terminal reaches only the job, which then ends
 # its open sessions before it stops Prism.
 #
-# Mended: when a bundle's output is complete, Prism 2.77 waits for the worker's answer in a loop that never sleeps. That
-# takes a core from the worker for as long as the worker takes to answer: in a live job, four fifths of Prism's time.
+# Mended in Prism 2.77:
+#   * When a bundle's output is complete, it waits for the worker's answer in a loop that never sleeps. That takes a core
+#     from the worker for as long as the worker takes to answer: in a live job, four fifths of Prism's time.
+#   * It lets no worker keep a state from one bundle to the next, so that each session is asked for with each chunk. It
+#     has one worker, and a job fails with its first bundle that fails: what the worker wrote last is what there is.
+#   * It prints each request for a state into a log line that nobody sees.
 set -euo pipefail
 
 CACHE="${UNISON_CACHE:-$HOME/.cache/unison-speech}"
@@ -16,14 +20,25 @@ CONSTRAINTS="$(cd "$(dirname "$0")/.." && pwd)/constraints.txt"
 
 fail() { echo "prism.sh: $*" >&2; exit 1; }
 
+# mend FILE SCRIPT: lets sed change a file; fails if it finds nothing to change.
+mend() { sed -i.before "$2" "$1" && ! cmp -s "$1" "$1.before"; }
+
+# mend_all: mends the sources in this folder, Prism's internal ones.
+mend_all() {
+  local kind='fnpb.ProcessBundleRequest_CacheToken_UserState' list='[]*fnpb.ProcessBundleRequest_CacheToken'
+  # A channel that has been closed is always ready; one that is nil never is.
+  mend stage.go 's/^\t*case <-dataReady:$/&\n\t\t\tdataReady = nil/' &&
+    mend worker/bundle.go "s/^\t*ProcessBundleDescriptorId: b.PBDID,\$/&\n\
+      CacheTokens: $list{{Type: \&${kind}_{UserState: \&$kind{}}, Token: []byte(\"prism\")}},/" &&
+    mend worker/worker.go '/^\t*slog.Debug("StateRequest_Get",.*)$/d'
+}
+
 # build_mended VERSION FOLDER: puts the program into FOLDER/prism.
 build_mended() {
-  local source stage=go/pkg/beam/runners/prism/internal/stage.go
+  local source
   source="$(go mod download -json "github.com/apache/beam/sdks/v2@v$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')" &&
     mkdir "$2/source" && cp -r "$source/go" "$source/go.mod" "$source/go.sum" "$2/source" && chmod -R u+w "$2/source" &&
-    # A channel that has been closed is always ready; one that is nil never is.
-    sed -i 's/^\t*case <-dataReady:$/&\n\t\t\tdataReady = nil/' "$2/source/$stage" &&
-    grep -q 'dataReady = nil' "$2/source/$stage" &&
+    (cd "$2/source/go/pkg/beam/runners/prism/internal" && mend_all) &&
     (cd "$2/source" && go build -o "$2/prism" ./go/cmd/prism) &&
     rm -r "$2/source"
 }
@@ -33,7 +48,7 @@ if [[ -z "$version" ]]; then
   version="$(sed -n 's/^apache-beam==//p' "$CONSTRAINTS" 2>/dev/null)"
   [[ -n "$version" ]] || fail "no version of apache-beam stands in $CONSTRAINTS; give it as an argument"
 fi
-bin="$CACHE/prism-$version-mended"
+bin="$CACHE/prism-$version-mended-2"
 if [[ ! -x "$bin/prism" ]]; then
   command -v go >/dev/null || fail "go is missing; install Go 1.22 or newer (apt-get install golang, or https://go.dev/dl)"
   mkdir -p "$bin"

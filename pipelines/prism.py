@@ -11,10 +11,13 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
     PrismRunnerOptions,
     StandardOptions,
+    WorkerOptions,
 )
 
 # A portable job loses its driver when this time is over, 300 s by default: ten years.
 _JOB_SERVER_TIMEOUT_S = 315_360_000
+# States of sessions that the worker need not ask Prism for.
+_STATE_CACHE_MB = 100
 
 
 def streaming_options(flags: Sequence[str]) -> PipelineOptions:
@@ -33,10 +36,12 @@ def streaming_options(flags: Sequence[str]) -> PipelineOptions:
     # Prism splits a slow bundle between the elements of one key and then runs both halves of it at the same time, each
     # with the state from before: what one has heard is lost (seen with 2.77).
     options.view_as(DebugOptions).add_experiment("prism_disable_sdf_split")
+    worker = options.view_as(WorkerOptions)
+    worker.max_cache_memory_usage_mb = worker.max_cache_memory_usage_mb or _STATE_CACHE_MB
     prism = options.view_as(PrismRunnerOptions)
     if not prism.prism_location:
         cache = Path(os.environ.get("UNISON_CACHE") or Path.home() / ".cache" / "unison-speech")
-        built = cache / f"prism-{version('apache-beam')}-mended" / "prism"
+        built = cache / f"prism-{version('apache-beam')}-mended-2" / "prism"
         prism.prism_location = str(built) if built.exists() else None
     return options
 

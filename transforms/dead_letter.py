@@ -1,6 +1,6 @@
 """Elements that cannot be used, with the reason and everything needed to look at them or send them again."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from model_runtime.errors import SpeechError
 from transforms.record_coder import register
@@ -9,11 +9,8 @@ DEAD_LETTERS = "dead_letters"
 """The output tag under which every transform emits its DeadLetter records."""
 
 
-class Header(NamedTuple):
-    """One header of a Kafka record; a null value is None and differs from an empty one."""
-
-    name: str
-    value: bytes | None
+Header: TypeAlias = tuple[str, bytes | None]
+"""Name and value of a Kafka record's header; a null value is None and differs from an empty one."""
 
 
 class DeadLetter(NamedTuple):

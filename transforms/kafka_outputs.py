@@ -22,9 +22,8 @@ def stats_output(stats: WindowStats, topic: str) -> KafkaOutput:
 def enhanced_output(chunk: EnhancedChunk, topic: str) -> KafkaOutput:
     """Gives the record of a piece of clean audio: mono LINEAR16 with the headers of audio records, and its place."""
     headers = ChunkHeaders("LINEAR16", chunk.sample_rate_hz, 1, chunk.sequence, chunk.end_of_stream)
-    encoded = [Header(name, value) for name, value in encode_headers(headers)]
-    encoded += [Header(INCARNATION, b"%d" % chunk.incarnation), Header(START_SAMPLE, b"%d" % chunk.start_samples)]
-    return KafkaOutput(topic, chunk.session.encode(), chunk.payload, encoded, chunk.event_ms)
+    place = [(INCARNATION, b"%d" % chunk.incarnation), (START_SAMPLE, b"%d" % chunk.start_samples)]
+    return KafkaOutput(topic, chunk.session.encode(), chunk.payload, [*encode_headers(headers), *place], chunk.event_ms)
 
 
 def dead_letter_output(letter: DeadLetter, topic: str) -> KafkaOutput:
@@ -33,7 +32,7 @@ def dead_letter_output(letter: DeadLetter, topic: str) -> KafkaOutput:
     Producers cannot write a header without a value, nor a record with neither key nor value: those nulls become
     empty, and `dlt.nulls` names them.
     """
-    nulls = [header.name for header in letter.headers if header.value is None]
+    nulls = [name for name, value in letter.headers if value is None]
     value = letter.payload
     if value is None and letter.record_key is None:
         value = b""
@@ -48,6 +47,6 @@ def dead_letter_output(letter: DeadLetter, topic: str) -> KafkaOutput:
     }
     if nulls:
         said["dlt.nulls"] = ",".join(nulls)
-    headers = [Header(header.name, header.value or b"") for header in letter.headers]
-    headers += [Header(name, text.encode()) for name, text in said.items()]
+    headers: list[Header] = [(name, value or b"") for name, value in letter.headers]
+    headers += [(name, text.encode()) for name, text in said.items()]
     return KafkaOutput(topic, letter.record_key, value, headers, None)

@@ -13,7 +13,6 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
 from model_runtime.errors import ConfigError
-from transforms.dead_letter import Header
 from transforms.endless_range import NOTHING_LOST
 from transforms.kafka_clock import EventTime, JointWatermark, PartitionClock
 from transforms.kafka_config import KafkaConfig
@@ -41,6 +40,8 @@ class PartitionReader:
         self.next_offset: int | None = None
         # Records that have been polled, from next_offset on, but not asked for yet.
         self._ahead: list[ConsumerRecord] = []
+        # Behind the newest record that the broker had.
+        self._end = 0
         self._out_of_range = False
         self._handed_on_offset = 0
         self._committed_offset: int | None = None
@@ -103,6 +104,7 @@ class PartitionReader:
 
     def _poll(self, timeout_ms: int, max_records: int) -> list[ConsumerRecord]:
         records: list[ConsumerRecord] = self._consumer.poll(timeout_ms, max_records).get(self._tp, [])
+        self._end = self._consumer.highwater(self._tp) or 0
         return records
 
     def claimed(self, offset: int) -> None:
@@ -125,8 +127,7 @@ class PartitionReader:
 
     def behind(self, offset: int) -> int:
         """Gives how many records the broker had behind this one at the last fetch."""
-        end: int | None = self._consumer.highwater(self._tp)
-        return 0 if end is None else max(0, end - offset - 1)
+        return max(0, self._end - offset - 1)
 
     def is_at_end(self) -> bool:
         """Says whether there is nothing more to read, and the broker was there to say so: now or a moment ago.
@@ -199,7 +200,7 @@ def to_kafka_record(
         record.offset,
         record.key,
         record.value,
-        [Header(name, value) for name, value in record.headers],
+        record.headers,
         time.event_ms,
         time.substituted,
         stream_ms,

@@ -8,8 +8,9 @@ import apache_beam as beam
 from apache_beam.io.iobase import RestrictionTracker
 from apache_beam.io.watermark_estimators import ManualWatermarkEstimator
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import TimestampedValue
+from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import WindowedValue
 from kafka.consumer.fetcher import ConsumerRecord
 
 from transforms.bundle_load import INFERENCE
@@ -35,6 +36,8 @@ from transforms.watch_partitions import WatchPartitions
 # How long a fetch may take of what lies at the broker.
 _FETCH_MS = 5
 
+# All records are in this one; made once and not for each.
+_WINDOWS = (GlobalWindow(),)
 _WATERMARK = ManualWatermarkEstimator.default_provider()
 
 
@@ -91,12 +94,12 @@ class _ReadPartitionFn(beam.DoFn, EndlessRanges):
         partition: KafkaPartition,
         tracker: RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
         watermark: ManualWatermarkEstimator = beam.DoFn.WatermarkEstimatorParam(_WATERMARK),  # noqa: B008
-    ) -> Iterator[TimestampedValue]:
+    ) -> Iterator[WindowedValue]:
         return self._round(partition, tracker, watermark)
 
     def _round(
         self, partition: KafkaPartition, tracker: RestrictionTracker, watermark: ManualWatermarkEstimator
-    ) -> Iterator[TimestampedValue]:
+    ) -> Iterator[WindowedValue]:
         """Reads for the time of a round, then asks to be called again."""
         if reading_stopped():
             joint_watermark(self._config).leave(partition)
@@ -117,7 +120,7 @@ class _ReadPartitionFn(beam.DoFn, EndlessRanges):
                     return
                 reader.claimed(record.offset)
                 newest = self._stamped(record, reader)
-                yield TimestampedValue(newest, Timestamp(micros=newest.stream_ms * 1000))
+                yield WindowedValue(newest, Timestamp(micros=newest.stream_ms * 1000), _WINDOWS)
             self._lost.inc(reader.take_lost())
             now_ms = int(time.time() * 1000)
             if newest is not None:
@@ -204,7 +207,7 @@ class _CommittingReadPartitionFn(_ReadPartitionFn):
         finalizer: beam.DoFn.BundleFinalizerParam = beam.DoFn.BundleFinalizerParam,
         tracker: RestrictionTracker = beam.DoFn.RestrictionParam(),  # noqa: B008
         watermark: ManualWatermarkEstimator = beam.DoFn.WatermarkEstimatorParam(_WATERMARK),  # noqa: B008
-    ) -> Iterator[TimestampedValue]:
+    ) -> Iterator[WindowedValue]:
         yield from self._round(partition, tracker, watermark)
         # Also after a round without records: a bundle that does not ask, once it may, is an error to the SDK.
         finalizer.register(partial(note_durable, self._config, partition, tracker.current_restriction().stop))

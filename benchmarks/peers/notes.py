@@ -19,10 +19,10 @@ The rest is Beam's work per bundle and element, and threads that wait for each o
 Bytewax and Quix Streams read and write with librdkafka, in C; the plain loop reads with kafka-python, as this job does.
 That is why it can be dearer than they are, and it is the largest part of the cost that another client would save.
 
-Live it is another job: with few chunks in a bundle, a chunk pays for the bundle and for its session's three state
-requests, so that the fewer sessions there are, the dearer is each chunk (see "Live CPU"). With one session a round ends
-with the chunk; with many it lasts `kafka.poll_round_ms` (80), and the next one waits until the bundles of the last are
-done: that is what the latency is made of. Peers that hand over record by record are sooner by about that much.
+Live it is another job: with few chunks in a bundle, a chunk pays for the bundle and for writing its session's state, so
+that the fewer sessions there are, the dearer is each chunk (see "Live CPU"). With one session a round ends with the
+chunk; with many it lasts `kafka.poll_round_ms` (80), and the next one waits until the bundles of the last are done:
+that is what the latency is made of. Peers that hand over record by record are sooner by about that much.
 
 What was done about that, each step with those before it, one after the other on a machine of which other things took
 1.3 to 1.8 of two cores: CPU us per chunk of Python and of Prism; latency of results in ms, p50 / p99
@@ -49,6 +49,26 @@ two cores taken by others. So `kafka.poll_round_ms` is where latency is bought.
 * A lean worker (`pipelines/lean_worker.py`): the end of each bundle waited for a thread that samples its states and
   sleeps, for up to a sixth of the bundle's time; and most of its thirty metrics were Beam's own, and zero.
 * Rounds as needed: a round of reading lasted 80 ms whether something came or not. Now it ends when there is something.
+* On Flink the pool's workers are lean as well (`pipelines/worker.py`). Before and after, on a quiet machine: one live
+  session 133 / 240 and 77 / 168 ms. With 20 (218 / 589 and 221 / 540 ms), and in CPU (62 and 68 ms a chunk with one,
+  6.4 and 7.1 with 20, most of it Flink's own), the two differ by no more than two runs of the same.
+
+After that, the job before and after by turns, on a machine with two processes more than cores and then on a quiet one,
+in us of CPU per chunk of both, and ms:
+
+| | full speed | 1 live | 20 live |
+|---|---|---|---|
+| before, busy | 197, 223 | | 2,400, 2,450; 123 / 216, 93 / 201 |
+| after, busy | 169, 176 | | 1,210, 1,390; 96 / 233, 69 / 118 |
+| before, quiet | 181 | 13,400; 13 / 29 | 2,710; 93 / 141 |
+| after, quiet | 186, 175 | 13,600, 12,500; 14 / 16, 11 / 14 | 1,970, 1,730; 79 / 131, 77 / 119 |
+
+* States that a worker has written stay with it: the mended Prism lets it keep them, and they are weighed by their
+  length (`pipelines/lean_worker.py`). With Beam's own weighing, which follows all references, 20 sessions took 3.1 ms a
+  chunk, more than without.
+* All states of a bundle are written before an answer is waited for. That had been worth nothing as long as each state
+  was waited for when it was read; now it is worth 10 %.
+* Headers are handed on as they come, and windows and the partition's end are looked up once and not for each record.
 
 What was tried, without a model, each against the job without it in turn on that machine; the same run differed by 10 %
 from one time to the next, so less than that is only seen by itself, in a loop of its own:
@@ -56,13 +76,12 @@ from one time to the next, so less than that is only seen by itself, in a loop o
 | | |
 |---|---|
 | LINEAR16 decoded by one product and not checked again (integers cannot be out of bounds) | 1.7 us, was 4; kept |
-| windows made once and not per record, one update of a metric a round | 1.7 us less; not worth its lines |
+| windows made once and not per record, one update of a metric a round | 1.7 us less; the windows kept |
 | 8 MB and not 1 MB of a partition in a fetch | 121 us, as before |
 | these three together | 109 us, was 121 |
 | the list of a session's chunks as one record for the coder | nothing: both ways take about 1 us |
 | rounds of 2,000 records and not 500 | nothing |
 | less garbage collection in Prism (GOGC=400) | nothing |
-| all state writes of a bundle sent before any is waited for | nothing, neither CPU nor latency |
 | live, rounds of 20 ms and not 80, of fixed length | 1 session p50 87 ms, was 204; 20: 2.0 ms of CPU, was 1.3 |
 | a round claimed at once, one update of a metric a round | reading alone 31 to 43 us a record, as before |
 | Python's threads take turns after 0.5 ms and not 5 ms | nothing, live with 20 sessions |

@@ -1,21 +1,27 @@
 """What a lean worker leaves out of a bundle, and what it still says: run by Beam's own worker in this process."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import apache_beam as beam
 import pytest
+from apache_beam.coders import BytesCoder, StrUtf8Coder
+from apache_beam.coders.coders import GlobalWindowCoder
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.metrics.cells import DistributionData
 from apache_beam.metrics.metricbase import MetricName
 from apache_beam.portability.api import beam_fn_api_pb2, metrics_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult
-from apache_beam.runners.worker.bundle_processor import BundleProcessor
+from apache_beam.runners.worker import statecache
+from apache_beam.runners.worker.bundle_processor import BundleProcessor, FnApiUserStateContext
 from apache_beam.runners.worker.sdk_worker import SdkWorker
 from apache_beam.runners.worker.statesampler import StateSampler
+from apache_beam.transforms.userstate import BagStateSpec, ReadModifyWriteStateSpec, SetStateSpec
+from apache_beam.transforms.window import GlobalWindow
 
-from pipelines.lean_worker import work_lean, work_lean_on_prism
+from pipelines.lean_worker import _size, work_lean, work_lean_on_prism
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +30,8 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in (
         (SdkWorker, "process_bundle_progress"),
         (BundleProcessor, "monitoring_infos"),
+        (FnApiUserStateContext, "commit"),
+        (statecache, "get_deep_size"),
         (StateSampler, "start"),
         (StateSampler, "stop"),
     ):
@@ -122,3 +130,58 @@ def test_an_answer_about_progress_is_a_true_one(lean: None) -> None:
 
 def test_on_prism_an_answer_about_progress_says_nothing(lean_on_prism: None) -> None:
     assert progress() == beam_fn_api_pb2.ProcessBundleProgressResponse()
+
+
+@pytest.mark.parametrize("value", [[], [b""], [b"state" * 1000, b"more"], [b"state", 7], [[b"state"]], b"state", {}])
+def test_a_state_in_the_cache_has_the_size_that_beam_finds(value: object) -> None:
+    assert _size(value) == statecache.get_deep_size(value)
+
+
+class Handler:
+    """Takes the states of a bundle, and writes down what is done and waited for."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def clear(self, key: beam_fn_api_pb2.StateKey) -> "Answer":
+        return self._take(f"clear {key.bag_user_state.user_state_id}")
+
+    def extend(self, key: beam_fn_api_pb2.StateKey, coder: object, elements: list[bytes]) -> "Answer":
+        return self._take(f"extend {key.bag_user_state.user_state_id} {elements}")
+
+    def _take(self, what: str) -> "Answer":
+        self.log.append(what)
+        return Answer(lambda: self.log.append(f"wait for {what}"))
+
+
+class Answer:
+    def __init__(self, get: Callable[[], None]) -> None:
+        self.get = get
+
+
+def test_all_states_of_a_bundle_are_written_before_an_answer_is_waited_for(lean: None) -> None:
+    handler = Handler()
+    context = FnApiUserStateContext(handler, "step", StrUtf8Coder(), GlobalWindowCoder())
+    book, audio, parts = (
+        ReadModifyWriteStateSpec("book", BytesCoder()),
+        BagStateSpec("audio", BytesCoder()),
+        SetStateSpec("parts", BytesCoder()),
+    )
+    context.get_state(book, "one", GlobalWindow()).write(b"new")
+    context.get_state(parts, "one", GlobalWindow()).clear()
+    context.get_state(audio, "one", GlobalWindow()).add(b"more")
+    context.get_state(book, "two", GlobalWindow())
+    context.get_state(audio, "two", GlobalWindow()).clear()
+    context.commit()
+    assert handler.log == [
+        "clear book",
+        "extend book [b'new']",
+        "clear parts",
+        "wait for clear parts",
+        "extend audio [b'more']",
+        "clear audio",
+        "wait for clear book",
+        "wait for extend book [b'new']",
+        "wait for extend audio [b'more']",
+        "wait for clear audio",
+    ]

@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import (
     PortableOptions,
     PrismRunnerOptions,
     StandardOptions,
+    WorkerOptions,
 )
 from apache_beam.pipeline import PipelineVisitor
 
@@ -74,6 +75,9 @@ def test_the_options_of_a_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert options.view_as(PortableOptions).job_server_timeout > 10**8
     assert options.view_as(DebugOptions).experiments == ["prism_disable_sdf_split"]
     assert options.view_as(PrismRunnerOptions).prism_location is None
+    assert options.view_as(WorkerOptions).max_cache_memory_usage_mb == 100
+    other = streaming_options(["--runner=DirectRunner", "--max_cache_memory_usage_mb=7"])
+    assert other.view_as(WorkerOptions).max_cache_memory_usage_mb == 7
 
 
 def test_other_runners_are_left_alone() -> None:
@@ -84,7 +88,7 @@ def test_the_prism_that_has_been_built_is_found_unless_another_one_is_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("UNISON_CACHE", str(tmp_path))
-    built = tmp_path / f"prism-{beam.__version__}-mended" / "prism"
+    built = tmp_path / f"prism-{beam.__version__}-mended-2" / "prism"
     built.parent.mkdir()
     built.touch()
     assert streaming_options([]).view_as(PrismRunnerOptions).prism_location == str(built)

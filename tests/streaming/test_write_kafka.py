@@ -7,7 +7,6 @@ import pytest
 from apache_beam.utils.shared import Shared
 from kafka.consumer.fetcher import ConsumerRecord
 
-from transforms.dead_letter import Header
 from transforms.kafka_config import KafkaConfig
 from transforms.stream_records import KafkaOutput
 from transforms.write_kafka import WriteToKafka, _WriteFn
@@ -32,7 +31,7 @@ def test_records_are_there_when_the_bundle_is_done(
     config: KafkaConfig, fn: _WriteFn, read_topic: Callable[[str], list[ConsumerRecord]]
 ) -> None:
     topic = config.topics.results
-    fn.process(KafkaOutput(topic, b"k", b"v", [Header("a", b"1"), Header("b", None)], 1_234))
+    fn.process(KafkaOutput(topic, b"k", b"v", [("a", b"1"), ("b", None)], 1_234))
     fn.process(KafkaOutput(topic, None, b"no key", [], 2_000))
     fn.process(KafkaOutput(topic, b"k", None, [], 3_000))
     fn.finish_bundle()

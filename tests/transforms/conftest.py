@@ -15,7 +15,6 @@ from model_runtime.recipe import EndpointConfig
 from model_runtime.records import Enhanced, Event, Final, MadeBy, Partial
 from model_runtime.session_settings import SessionSettings
 from transforms.clip_inference import InferenceConfig
-from transforms.dead_letter import Header
 from transforms.part_file import FOLDER
 from transforms.reading_config import ReadingConfig
 from transforms.stream_records import Chunk
@@ -121,7 +120,7 @@ def make_chunk() -> Callable[..., Chunk]:
             topic="audio",
             partition=0,
             offset=500 + number,
-            headers=[Header("sequence", b"%d" % number)],
+            headers=[("sequence", b"%d" % number)],
         )
         return chunk._replace(**fields)
 

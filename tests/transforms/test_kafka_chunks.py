@@ -25,7 +25,7 @@ def record(key: bytes | None, value: bytes | None, headers: list[Header], offset
 
 def test_headers_describe_a_chunk() -> None:
     said = {"encoding": b"linear16", "sample_rate_hertz": b"48000", "channels": b"1", "sequence": b"7"}
-    headers = [Header(name, value) for name, value in said.items()] + [Header("end_of_stream", b"1")]
+    headers = [(name, value) for name, value in said.items()] + [("end_of_stream", b"1")]
     chunk = decode_record(record(b"s", b"xy", headers), DEFAULTS)
     assert chunk[:7] == ("s", 7, "LINEAR16", 48_000, 1, True, b"xy")
     assert (chunk.event_ms, chunk.stream_ms, chunk.headers) == (1_000, 2_000, headers)
@@ -37,7 +37,7 @@ def test_what_is_known_of_the_partition_goes_with_the_chunk() -> None:
 
 
 def test_missing_null_and_empty_headers_take_the_defaults() -> None:
-    chunk = decode_record(record(b"s", None, [Header("encoding", None), Header("channels", b"")]), DEFAULTS)
+    chunk = decode_record(record(b"s", None, [("encoding", None), ("channels", b"")]), DEFAULTS)
     assert chunk[:7] == ("s", NO_SEQUENCE, "MULAW", 8_000, 2, False, None)
 
 
@@ -47,7 +47,7 @@ def test_field_case_k02_uses_or_reports_every_record(shared: Path) -> None:
         record(
             row["key"] if row["key"] is None else base64.b64decode(row["key"]),
             row["value"] if row["value"] is None else base64.b64decode(row["value"]),
-            [Header(name, None if value is None else base64.b64decode(value)) for name, value in row["headers"]],
+            [(name, None if value is None else base64.b64decode(value)) for name, value in row["headers"]],
             row["offset"],
         )
         for row in rows
@@ -77,12 +77,12 @@ def test_field_case_k02_uses_or_reports_every_record(shared: Path) -> None:
 @pytest.mark.parametrize("value", [b"-1", b"1.5", b"0x10", b"1_000", "٣".encode(), b"9" * 19])
 def test_a_number_that_is_none_is_refused_with_the_name_of_its_header(value: bytes) -> None:
     with pytest.raises(Exception, match="header sequence must be a whole number in ASCII digits"):
-        decode_record(record(b"s", b"", [Header("sequence", value)]), DEFAULTS)
+        decode_record(record(b"s", b"", [("sequence", value)]), DEFAULTS)
 
 
 def test_field_case_b01_what_comes_together_keeps_its_session_and_its_event_times() -> None:
     records = [
-        record(key, b"xx", [Header("sequence", b"%d" % number)], offset)._replace(stream_ms=5_000 + offset)
+        record(key, b"xx", [("sequence", b"%d" % number)], offset)._replace(stream_ms=5_000 + offset)
         for offset, (key, number) in enumerate([(b"a", 0), (b"b", 0), (b"a", 1), (b"b", 1), (b"a", 2)])
     ]
     with TestPipeline(runner="FnApiRunner") as pipeline:

@@ -6,7 +6,7 @@ import pytest
 
 from model_runtime.records import Final, MadeBy, Word
 from transforms import kafka_outputs
-from transforms.dead_letter import DeadLetter, Header
+from transforms.dead_letter import DeadLetter
 from transforms.kafka_outputs import dead_letter_output, enhanced_output, result_output
 from transforms.result import Gap, Heard, event_to_result, result_to_json
 from transforms.stream_records import EnhancedChunk
@@ -65,7 +65,7 @@ def test_clean_audio_has_the_headers_of_audio() -> None:
 
 
 def test_a_dead_letter_is_the_original_record_with_the_reason_in_headers() -> None:
-    letter = DeadLetter("wire", "?", "AudioError", "no key", b"raw", None, "audio", 2, 9, [Header("a", b"1")])
+    letter = DeadLetter("wire", "?", "AudioError", "no key", b"raw", None, "audio", 2, 9, [("a", b"1")])
     output = dead_letter_output(letter, "dlt")
     assert output[:3] == ("dlt", None, b"raw")
     assert output.headers == [
@@ -80,7 +80,7 @@ def test_a_dead_letter_is_the_original_record_with_the_reason_in_headers() -> No
 
 
 def test_nulls_that_no_producer_can_write_become_empty_and_are_named() -> None:
-    letter = DeadLetter("wire", "", "AudioError", "no key", None, None, "audio", 2, 9, [Header("seq", None)])
+    letter = DeadLetter("wire", "", "AudioError", "no key", None, None, "audio", 2, 9, [("seq", None)])
     output = dead_letter_output(letter, "dlt")
     assert output.value == b""
     assert output.headers[0] == ("seq", b"")

@@ -6,12 +6,12 @@ import pytest
 from apache_beam.coders import registry
 
 from model_runtime.records import Word
-from transforms.dead_letter import DeadLetter, Header
+from transforms.dead_letter import DeadLetter
 from transforms.record_coder import RecordCoder
 from transforms.result import Gap, Result
 from transforms.stream_records import Chunk, EnhancedChunk, KafkaOutput, KafkaPartition, KafkaRecord
 
-HEADERS = [Header("sequence", b"1"), Header("null", None)]
+HEADERS = [("sequence", b"1"), ("null", None)]
 WORDS, GAPS = [Word("yes", 0, 1, 0.1)], [Gap(0, 1, 2)]
 RESULT = Result("s/1/0/2", "ü", 0, 2, "final", "yes", WORDS, 0, 1, 2, "m", "cpu", GAPS, 0, "", 5)
 RECORDS = [

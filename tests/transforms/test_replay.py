@@ -8,7 +8,7 @@ import pytest
 
 from model_runtime.decode import encode_linear16
 from service.wire import NO_SEQUENCE, AudioDefaults, ChunkHeaders, encode_headers
-from transforms.dead_letter import DeadLetter, Header
+from transforms.dead_letter import DeadLetter
 from transforms.kafka_range import Span
 from transforms.replay import Replay, ReplayedFinal
 from transforms.session_config import OutputConfig, SessionConfig
@@ -39,7 +39,7 @@ class Records:
 
 def record(offset: int, key: str, at_ms: int, sequence: int = NO_SEQUENCE, ends: bool = False) -> KafkaRecord:
     """100 ms of audio at 16 kHz."""
-    headers = [Header(*pair) for pair in encode_headers(ChunkHeaders("LINEAR16", 16_000, 1, sequence, ends))]
+    headers = [*encode_headers(ChunkHeaders("LINEAR16", 16_000, 1, sequence, ends))]
     time_ms = BEGIN_MS + at_ms
     payload = encode_linear16(SAMPLES)
     return KafkaRecord("t", 0, offset, key.encode() or None, payload, headers, time_ms, False, time_ms, time_ms, 0)

@@ -19,7 +19,7 @@ from transforms.stream_records import Chunk
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 CONFIG = SessionConfig(idle_timeout_ms=5_000, tombstone_ms=60_000, max_session_ms=1_000)
-SHORT = (Header("silence_after_speech_ms", b"300"), Header("tentative_end_ms", b"150"))
+SHORT = (("silence_after_speech_ms", b"300"), ("tentative_end_ms", b"150"))
 OWN = "{'silence_after_speech_ms': 300, 'tentative_end_ms': 150}"
 
 
@@ -59,7 +59,7 @@ def test_the_wire_page_lists_every_setting() -> None:
 def test_settings_of_the_first_chunk_hold_to_the_end_and_those_of_later_ones_are_left_alone(
     logic: SessionLogic, ask: Callable[..., Chunk]
 ) -> None:
-    later = Header("silence_after_speech_ms", b"900")
+    later = ("silence_after_speech_ms", b"900")
     turns = play(logic, [ask(0, *SHORT), ask(1, later), ask(2, later, end_of_stream=True)])
     assert finals(turns)[0].endswith(OWN)
     assert letters(turns) == []
@@ -68,7 +68,7 @@ def test_settings_of_the_first_chunk_hold_to_the_end_and_those_of_later_ones_are
 def test_the_first_chunk_is_the_one_that_is_heard_first_also_where_it_comes_second(
     logic: SessionLogic, ask: Callable[..., Chunk]
 ) -> None:
-    turns = play(logic, [ask(1, Header("silence_after_speech_ms", b"900")), ask(0, *SHORT), ask(2, end_of_stream=True)])
+    turns = play(logic, [ask(1, ("silence_after_speech_ms", b"900")), ask(0, *SHORT), ask(2, end_of_stream=True)])
     assert finals(turns)[0].endswith(OWN)
 
 
@@ -82,9 +82,9 @@ def test_a_first_chunk_may_ask_without_audio(
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        (Header("max_utterance_ms", b"60001"), "max_utterance_ms must be 1000..60000, got 60001"),
-        (Header("partial_interval_ms", b"-1"), "header partial_interval_ms must be a whole number in ASCII digits"),
-        (Header("enhanced", b"perhaps"), "header enhanced must be 1 or 0, got b'perhaps'"),
+        (("max_utterance_ms", b"60001"), "max_utterance_ms must be 1000..60000, got 60001"),
+        (("partial_interval_ms", b"-1"), "header partial_interval_ms must be a whole number in ASCII digits"),
+        (("enhanced", b"perhaps"), "header enhanced must be 1 or 0, got b'perhaps'"),
     ],
 )
 def test_a_value_that_cannot_be_granted_is_a_dead_letter_and_the_chunk_is_heard_all_the_same(
@@ -106,7 +106,7 @@ def test_a_value_that_cannot_be_granted_is_a_dead_letter_and_the_chunk_is_heard_
 
 
 def test_all_that_is_wrong_is_said_at_once(logic: SessionLogic, ask: Callable[..., Chunk]) -> None:
-    (letter,) = letters(play(logic, [ask(0, Header("tentative_end_ms", b"x"), Header("max_utterance_ms", b"1"))]))
+    (letter,) = letters(play(logic, [ask(0, ("tentative_end_ms", b"x"), ("max_utterance_ms", b"1"))]))
     assert letter.message == (
         "max_utterance_ms must be 1000..60000, got 1; "
         "header tentative_end_ms must be a whole number in ASCII digits, got b'x'"
@@ -114,16 +114,16 @@ def test_all_that_is_wrong_is_said_at_once(logic: SessionLogic, ask: Callable[..
 
 
 def test_a_session_may_do_without_clean_audio(logic: SessionLogic, ask: Callable[..., Chunk]) -> None:
-    quiet = play(logic, [ask(0, Header("enhanced", b"0")), ask(1, end_of_stream=True)])
+    quiet = play(logic, [ask(0, ("enhanced", b"0")), ask(1, end_of_stream=True)])
     assert [turn.enhanced for turn in quiet] == [[], []]
-    loud = play(logic, [ask(0, Header("enhanced", b"1")), ask(1, end_of_stream=True)])
+    loud = play(logic, [ask(0, ("enhanced", b"1")), ask(1, end_of_stream=True)])
     assert [len(turn.enhanced) for turn in loud] == [1, 2]
 
 
 def test_clean_audio_that_the_job_does_not_write_cannot_be_asked_for(
     stand_in: object, ask: Callable[..., Chunk]
 ) -> None:
-    turns = play(SessionLogic(stand_in, CONFIG, OutputConfig(enhanced=False)), [ask(0, Header("enhanced", b"1"))])
+    turns = play(SessionLogic(stand_in, CONFIG, OutputConfig(enhanced=False)), [ask(0, ("enhanced", b"1"))])
     assert [letter.message for letter in letters(turns)] == [
         "header enhanced must be 0 where the job writes no clean audio, got 1"
     ]
@@ -133,7 +133,7 @@ def test_clean_audio_that_the_job_does_not_write_cannot_be_asked_for(
 def test_a_sender_that_goes_on_after_the_longest_session_keeps_its_settings(
     logic: SessionLogic, ask: Callable[..., Chunk]
 ) -> None:
-    chunks = [ask(0, *SHORT, Header("enhanced", b"0")), *[ask(i) for i in range(1, 12)], ask(12, end_of_stream=True)]
+    chunks = [ask(0, *SHORT, ("enhanced", b"0")), *[ask(i) for i in range(1, 12)], ask(12, end_of_stream=True)]
     turns = play(logic, chunks)
     assert [text.endswith(OWN) for text in finals(turns)] == [True, True]
     assert not any(turn.enhanced for turn in turns)
@@ -149,7 +149,7 @@ def test_a_sender_that_begins_again_begins_with_what_the_recipe_has(
 def test_settings_that_another_engine_cannot_grant_are_dropped(
     logic: SessionLogic, ask: Callable[..., Chunk], monkeypatch: pytest.MonkeyPatch, stand_in: object
 ) -> None:
-    turns = play(logic, [ask(0, Header("max_utterance_ms", b"60000"))])
+    turns = play(logic, [ask(0, ("max_utterance_ms", b"60000"))])
     ended = logic.expire(turns[0].book or b"", "s", 1_010_000)
     monkeypatch.setattr("model_runtime.recipe.MOST_UTTERANCE_MS", 29_000)
     after = logic.advance(ended.book, [ask(1, event_ms=1_020_000, end_of_stream=True)])
@@ -170,7 +170,7 @@ def test_with_the_real_engine_headers_do_what_the_recipe_does(make_chunk: Callab
     # Its speaker pauses between the words.
     pieces = np.array_split(decode_file(SAMPLES / "countdown.wav").samples, 30)
     wishes = {"silence_after_speech_ms": 700, "tentative_end_ms": 150, "max_utterance_ms": 5_000}
-    own = [Header(name, b"%d" % value) for name, value in {**wishes, "partial_interval_ms": 320}.items()]
+    own = [(name, b"%d" % value) for name, value in {**wishes, "partial_interval_ms": 320}.items()]
     tuned = recipe(EndpointConfig(**wishes), 320)
     results = said(recipe(EndpointConfig(), 100), own)
     assert results == said(tuned, [])
