@@ -97,7 +97,7 @@ class LocalFlink:
     def metrics(self, job: str) -> dict[str, float]:
         """Gives the numbers that a job's steps have told since it began or was restored, summed over its tasks.
 
-        Flink has them some ten seconds late, under names like `4Sessions.speech_sessions_chunks`.
+        Flink has them some ten seconds late, under names that end in `.speech_sessions_chunks` and the like.
         """
         told: dict[str, float] = {}
         for task in self.ask(f"/jobs/{job}")["vertices"]:
