@@ -42,8 +42,7 @@ running_pid() {
   [[ -f "$DATA/$1.pid" ]] || return 1
   pid="$(cat "$DATA/$1.pid")"
   [[ -n "$pid" ]] && tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qxF "UNISON_FLINK_DATA=$DATA" || return 1
-  # A process that has ended but was not yet waited for keeps its number.
-  grep -q '^State:.[^ZX]' "/proc/$pid/status" 2>/dev/null || return 1
+  is_alive "$pid" || return 1
   echo "$pid"
 }
 
@@ -171,21 +170,13 @@ start() {
 }
 
 stop() {
-  local part pid stopped=""
+  local part pid pids=()
   for part in jobserver taskmanager-1 taskmanager-2 jobmanager workers; do
-    pid="$(running_pid "$part")" || continue
-    stopped=1
-    kill "$pid" 2>/dev/null || true
+    if pid="$(running_pid "$part")"; then pids+=("$pid"); fi
   done
-  local deadline=$((SECONDS + 20))
-  for part in $PARTS; do
-    while pid="$(running_pid "$part")"; do
-      ((SECONDS < deadline)) || kill -9 "$pid" 2>/dev/null || true
-      sleep 0.1
-    done
-    rm -f "$DATA/$part.pid"
-  done
-  if [[ -n "$stopped" ]]; then say "stopped"; else say "not running"; fi
+  end_processes "${pids[@]}"
+  for part in $PARTS; do rm -f "$DATA/$part.pid"; done
+  if ((${#pids[@]})); then say "stopped"; else say "not running"; fi
 }
 
 status() {

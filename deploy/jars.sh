@@ -1,4 +1,4 @@
-# Sourced by kafka.sh and flink.sh: how they speak, what they are told, and how they get their jars.
+# Sourced by kafka.sh and flink.sh: how they speak, what they are told, how they get their jars, and how they end what runs.
 
 say() { echo "${0##*/}: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -24,6 +24,22 @@ fetch_jars() {
   # A rename is whole or not at all: a fetch that is broken off is done again, and two at the same time do not mix.
   mv -T "$work/libs" "$folder/libs" 2>/dev/null || [[ -d "$folder/libs" ]]
   rm -rf "$work"
+}
+
+# A process that has ended but was not yet waited for keeps its number.
+is_alive() { grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
+
+# end_processes PID...: asks them to end, in this order; kills those that still run after 20 s. A Java process that has
+# just started can be deaf to the first signal.
+end_processes() {
+  local pid deadline=$((SECONDS + 20))
+  for pid; do kill "$pid" 2>/dev/null || true; done
+  for pid; do
+    while is_alive "$pid"; do
+      ((SECONDS < deadline)) || kill -9 "$pid" 2>/dev/null || true
+      sleep 0.1
+    done
+  done
 }
 
 # run_command KIND OPTIONS ARGUMENT...: does what the command line of a script asks for: fetch, start, status or stop. Sets

@@ -121,13 +121,7 @@ stop() {
     say "not running"
     return
   fi
-  kill "$pid" 2>/dev/null || true
-  local deadline=$((SECONDS + 20))
-  while kill -0 "$pid" 2>/dev/null; do
-    # A broker that has just started can be deaf to the first signal.
-    ((SECONDS < deadline)) || kill -9 "$pid" 2>/dev/null || true
-    sleep 0.1
-  done
+  end_processes "$pid"
   rm -f "$DATA/broker.pid"
   say "stopped"
 }

@@ -1,7 +1,7 @@
 """What Beam's Python worker does for each bundle besides its work, and how this process leaves it out.
 
-A live job on Prism has tens of bundles a second, each with a few chunks. With what is left out here, a bundle costs a
-worker less than a third of what it cost before, and its results leave sooner (docs/speed.md).
+A live job has tens of bundles a second, each with a few chunks. With what is left out here, a bundle costs a worker on
+Prism less than a third of what it cost before, and its results leave sooner (docs/speed.md).
 """
 
 import sys
@@ -20,12 +20,22 @@ from apache_beam.runners.worker.statesampler import StateSampler, set_current_tr
 
 
 def work_lean() -> None:
-    """Lets this process leave out all of it; for runners that lose nothing by it, as Prism."""
-    SdkWorker.process_bundle_progress = _answer_briefly
+    """Lets this process not measure what no runner needs, and not wait for each state that it writes.
+
+    Prism shows neither where time is spent nor Beam's own metrics. Flink shows each metric that it is told of, and
+    counts by itself what goes in and out of a task; the times of steps would all be zero, since they come from the
+    samples of states. Both take what a worker writes in its order.
+    """
     BundleProcessor.monitoring_infos = _own_metrics
     statecache.get_deep_size = _size
     _sample_no_states()
     FnApiUserStateContext.commit = _commit_together
+
+
+def work_lean_on_prism() -> None:
+    """The same, and this process says nothing new about a bundle's progress; Flink does not ask."""
+    work_lean()
+    SdkWorker.process_bundle_progress = _answer_briefly
 
 
 def _sample_no_states() -> None:
@@ -79,7 +89,7 @@ def _is_untouched(cell: object) -> bool:
 def _commit_together(context: FnApiUserStateContext) -> None:
     """Writes all states of a bundle, and only then waits for the answers.
 
-    Beam waits for the answer to each, and for each the worker's threads and Prism take turns.
+    Beam waits for the answer to each, and for each the worker's threads and the runner take turns.
     """
     answers = []
     for state in context._all_states.values():
@@ -99,8 +109,8 @@ def _commit_together(context: FnApiUserStateContext) -> None:
 def _size(*values: object) -> int:
     """Gives how many bytes of memory values take, to a cache of states.
 
-    Beam follows all that a value refers to, which takes longer than to ask Prism for the state of a session. Such a
-    state is a list of bytes, and its size is a sum.
+    Beam follows all that a value refers to, which takes longer than to ask the runner for the state of a session. Such
+    a state is a list of bytes, and its size is a sum.
     """
     match values:
         case [list(parts)] if all(type(part) is bytes for part in parts):

@@ -25,7 +25,7 @@ from model_runtime.recipe import load_recipe
 from pipelines.command_line import parse_command_line, report
 from pipelines.configuration import load_config
 from pipelines.flink import check_job_server_flags, leave_on_signals, warn_without_checkpoints, works_elsewhere
-from pipelines.lean_worker import work_lean
+from pipelines.lean_worker import work_lean, work_lean_on_prism
 from pipelines.prism import is_local, streaming_options
 from service.wire import AudioDefaults
 from transforms.archive_config import ArchiveConfig
@@ -165,8 +165,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What Beam and others have said until now went out in their own form; from here on all is the job's.
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if is_local(options):
-        work_lean()
+        work_lean_on_prism()
     else:
+        # For --environment_type=LOOPBACK; workers of the pool do so by themselves.
+        work_lean()
         warn_without_checkpoints(line.beam_flags)
     pipeline = beam.Pipeline(options=options)
     build(pipeline, config, infer)

@@ -5,7 +5,8 @@ python -m pipelines.worker_pool --port 50000
 Beam's own pool (apache_beam.runners.worker.worker_pool_main) listens on every interface of the machine, asks the runner
 for state that it has just written, starts whatever `python` is on the path, and lets a TaskManager wait for ever for a
 worker that died before it had called back. This one listens on loopback, keeps what a session's next chunk needs,
-starts workers of the Python that runs it, and keeps them as long as the TaskManager that wants them is there.
+starts lean workers (pipelines.worker) of the Python that runs it, and keeps them as long as the TaskManager that wants
+them is there.
 """
 
 import argparse
@@ -26,10 +27,6 @@ from pipelines.local_jobs import LocalJobError, wait_until
 
 _logger = logging.getLogger(__name__)
 
-_WORKER = (
-    "from apache_beam.runners.worker.sdk_worker import SdkHarness; "
-    "SdkHarness({endpoint!r}, worker_id={worker_id!r}, state_cache_size={state_cache_bytes}).run()"
-)
 _HUNG_UP_S = 3.0
 
 
@@ -44,9 +41,10 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def StartWorker(self, request: beam_fn_api_pb2.StartWorkerRequest, context: Any) -> Any:
         """Starts a worker, which calls the endpoint that the request names."""
         endpoint, name = request.control_endpoint.url, request.worker_id
-        code = _WORKER.format(endpoint=endpoint, worker_id=name, state_cache_bytes=self._state_cache_bytes)
+        cache = f"--state-cache-bytes={self._state_cache_bytes}"
+        command = [sys.executable, "-m", "pipelines.worker", f"--endpoint={endpoint}", f"--id={name}", cache]
         try:
-            worker = KeptWorker([sys.executable, "-c", code], endpoint)
+            worker = KeptWorker(command, endpoint)
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=f"worker {name} of {endpoint}: {error}")
         with self._lock:

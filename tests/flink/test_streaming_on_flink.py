@@ -16,7 +16,7 @@ from model_runtime.errors import ConfigError
 from pipelines.command_line import parse_command_line
 from pipelines.flink import check_job_server_flags
 from pipelines.local_flink import FLAGS
-from pipelines.local_jobs import ROOT, kill_process
+from pipelines.local_jobs import ROOT, kill_process, wait_until
 from service.wire import NO_SEQUENCE, ChunkHeaders, encode_headers
 from transforms.session_book import incarnation_at
 
@@ -35,6 +35,19 @@ def test_a_clean_run_says_what_the_engine_says(job: LiveJob) -> None:
     assert delivery.expected >= FEWEST_FINALS
     assert (delivery.lost, delivery.doubled, delivery.changed) == ([], [], [])
     assert delivery.repeated == 0
+
+
+def test_flink_is_told_what_the_job_counts_and_nothing_of_beams_own(job: LiveJob) -> None:
+    job.speak("counted")
+    chunks = sum(map(len, job.places().values()))
+
+    def told(end: str) -> list[float]:
+        return [value for name, value in job.flink.metrics(job.id).items() if name.endswith(end)]
+
+    wait_until(lambda: sum(told("speech_sessions_chunks")) == chunks, "all chunks are counted", 120)
+    assert sum(told("speech_sessions_sessions_ended")) == len(job.places())
+    # A worker of Beam's own says element_count:v1, pardo_execution_time:process_bundle_msecs:v1 and others.
+    assert told("_v1") == []
 
 
 def test_flags_that_the_job_server_does_not_know_are_refused(job: LiveJob) -> None:

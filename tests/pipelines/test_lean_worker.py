@@ -11,7 +11,7 @@ from apache_beam.coders.coders import GlobalWindowCoder
 from apache_beam.metrics import Metrics, MetricsFilter
 from apache_beam.metrics.cells import DistributionData
 from apache_beam.metrics.metricbase import MetricName
-from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.portability.api import beam_fn_api_pb2, metrics_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineResult
 from apache_beam.runners.worker import statecache
@@ -21,12 +21,12 @@ from apache_beam.runners.worker.statesampler import StateSampler
 from apache_beam.transforms.userstate import BagStateSpec, ReadModifyWriteStateSpec, SetStateSpec
 from apache_beam.transforms.window import GlobalWindow
 
-from pipelines.lean_worker import _size, work_lean
+from pipelines.lean_worker import _size, work_lean, work_lean_on_prism
 
 
-@pytest.fixture
-def lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lean worker for as long as a test lasts."""
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beam's worker is as it comes when a test is over."""
     for owner, name in (
         (SdkWorker, "process_bundle_progress"),
         (BundleProcessor, "monitoring_infos"),
@@ -36,7 +36,16 @@ def lean(monkeypatch: pytest.MonkeyPatch) -> None:
         (StateSampler, "stop"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
+@pytest.fixture
+def lean(restored: None) -> None:
     work_lean()
+
+
+@pytest.fixture
+def lean_on_prism(restored: None) -> None:
+    work_lean_on_prism()
 
 
 class CountFn(beam.DoFn):
@@ -68,6 +77,27 @@ def samples_states(functions: list[str]) -> bool:
     return "StateSampler.run" in functions
 
 
+class Bundle:
+    """One that runs, with the metrics that it tells of itself; it stands in for the cache that it is found in, too."""
+
+    consuming_received_data = True
+
+    def lookup(self, instruction_id: str) -> "Bundle":
+        assert instruction_id == "other"
+        return self
+
+    def monitoring_infos(self) -> list[metrics_pb2.MonitoringInfo]:
+        return [metrics_pb2.MonitoringInfo(urn="seen")]
+
+
+def progress() -> beam_fn_api_pb2.ProcessBundleProgressResponse:
+    """What a worker answers while it is at that bundle."""
+    request = beam_fn_api_pb2.ProcessBundleProgressRequest(instruction_id="other")
+    answer = SdkWorker(Bundle()).process_bundle_progress(request, "this")
+    assert (answer.instruction_id, answer.error) == ("this", "")
+    return answer.process_bundle_progress
+
+
 def test_own_metrics_are_as_they_would_be(lean: None, tmp_path: Path) -> None:
     result, _ = run(tmp_path)
     metrics = result.metrics().query(MetricsFilter().with_namespace("test"))
@@ -87,13 +117,19 @@ def test_a_worker_as_it_comes_has_such_a_thread(tmp_path: Path) -> None:
     assert samples_states(functions)
 
 
-def test_an_answer_about_progress_says_nothing(lean: None) -> None:
-    request = beam_fn_api_pb2.ProcessBundleProgressRequest(instruction_id="other")
-    # The worker is not looked at.
-    answer = SdkWorker.process_bundle_progress(None, request, "this")
-    assert answer == beam_fn_api_pb2.InstructionResponse(
-        instruction_id="this", process_bundle_progress=beam_fn_api_pb2.ProcessBundleProgressResponse()
-    )
+def test_on_prism_no_thread_samples_them_either(lean_on_prism: None, tmp_path: Path) -> None:
+    _, functions = run(tmp_path)
+    assert not samples_states(functions)
+
+
+def test_an_answer_about_progress_is_a_true_one(lean: None) -> None:
+    answer = progress()
+    assert [info.urn for info in answer.monitoring_infos] == ["seen"]
+    assert answer.consuming_received_data
+
+
+def test_on_prism_an_answer_about_progress_says_nothing(lean_on_prism: None) -> None:
+    assert progress() == beam_fn_api_pb2.ProcessBundleProgressResponse()
 
 
 @pytest.mark.parametrize("value", [[], [b""], [b"state" * 1000, b"more"], [b"state", 7], [[b"state"]], b"state", {}])
