@@ -9,11 +9,12 @@ import tensorflow as tf
 
 from training import denoise_network as net
 from training.layers import Mode
-from training.pool import Bucket, Pool, PoolConfig
+from training.pool import Bucket, PoolConfig
+from training.pool_training import train_on_pool
 from training.scenes import Scene, make_scene
-from training.schedule import Schedule, make_optimiser, run
+from training.schedule import Schedule, make_optimiser
 from training.utterances import load_source
-from training.weights import Arrays, Weights, values, variables
+from training.weights import Arrays, Weights, variables
 
 _BUCKETS = (Bucket(length_samples=40960, batch=12, share=1.0),)
 _LONGEST_PAUSE_S = 0.5
@@ -76,17 +77,9 @@ def train_denoiser(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
         optimiser.apply_gradients(zip(tape.gradient(loss, trainable), trainable, strict=True))
         return loss
 
-    tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
-    pool = Pool(functools.partial(make_maker, cache, shared), config)
-
-    def train() -> float:
-        batch = pool.batch()
+    def learn(batch: list[Scene]) -> float:
         noisy, clean = (np.stack(list(part)) for part in zip(*batch, strict=True))
         return float(step(noisy, clean))
 
-    try:
-        run(schedule, weights, optimiser, train)
-    finally:
-        pool.close()
-    return values(weights)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
+    return train_on_pool(learn, weights, optimiser, schedule, functools.partial(make_maker, cache, shared), config)

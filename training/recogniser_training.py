@@ -10,10 +10,11 @@ import tensorflow as tf
 
 from training.filterbank import CONTEXT_SAMPLES, features
 from training.layers import Mode
-from training.pool import Bucket, Pool, PoolConfig
-from training.schedule import Schedule, make_optimiser, remember_statistics, run
+from training.pool import Bucket, PoolConfig
+from training.pool_training import train_on_pool
+from training.schedule import Schedule, make_optimiser, remember_statistics
 from training.utterances import Example, load_source, make_example
-from training.weights import Arrays, Weights, values, variables
+from training.weights import Arrays, Weights, variables
 
 
 class Batch(NamedTuple):
@@ -103,19 +104,11 @@ def train_recogniser(
         remember_statistics(weights, mode.updates)
         return loss
 
-    tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.25, kept=1500, seed=seed)
-    pool = Pool(functools.partial(make_maker, cache, shared), config)
-
-    def train() -> float:
-        batch = pool.batch()
+    def learn(batch: list[Example]) -> float:
         labels, lengths = _padded_labels(batch)
         pcm = np.stack([example.pcm for example in batch]).astype(np.float32)
         frames = np.stack([example.frames for example in batch])
         return float(step(pcm, labels, lengths, frames))
 
-    try:
-        run(schedule, weights, optimiser, train)
-    finally:
-        pool.close()
-    return values(weights)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=1500, seed=seed)
+    return train_on_pool(learn, weights, optimiser, schedule, functools.partial(make_maker, cache, shared), config)

@@ -12,11 +12,12 @@ from scipy.ndimage import binary_closing, binary_opening
 from training import vad_network as net
 from training.filterbank import HOP_SAMPLES
 from training.layers import Mode
-from training.pool import Bucket, Pool, PoolConfig
+from training.pool import Bucket, PoolConfig
+from training.pool_training import train_on_pool
 from training.scenes import make_scene
-from training.schedule import Schedule, make_optimiser, run
+from training.schedule import Schedule, make_optimiser
 from training.utterances import load_source
-from training.weights import Arrays, values, variables
+from training.weights import Arrays, variables
 
 _LENGTH = 76800
 _BUCKETS = (Bucket(length_samples=_LENGTH, batch=8, share=1.0),)
@@ -87,17 +88,9 @@ def train_detector(start: Arrays, schedule: Schedule, cache: Path, shared: Path,
         optimiser.apply_gradients(zip(tape.gradient(loss, trainable), trainable, strict=True))
         return loss
 
-    tf.random.set_seed(seed)
-    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
-    pool = Pool(functools.partial(make_maker, cache, shared), config)
-
-    def train() -> float:
-        batch = pool.batch()
+    def learn(batch: list[Example]) -> float:
         speech = np.stack([example.speech for example in batch]).astype(np.float32)
         return float(step(np.stack([example.pcm for example in batch]).astype(np.float32), speech))
 
-    try:
-        run(schedule, weights, optimiser, train)
-    finally:
-        pool.close()
-    return values(weights)
+    config = PoolConfig(_BUCKETS, fresh=0.25, kept=2000, seed=seed)
+    return train_on_pool(learn, weights, optimiser, schedule, functools.partial(make_maker, cache, shared), config)
