@@ -82,9 +82,14 @@ class SpokenString(NamedTuple):
     spans: list[tuple[int, int]]
 
 
+def any_clips(rng: np.random.Generator, clips: list[Clip], count: int) -> list[Clip]:
+    """That many of a speaker's clips, the same one more than once perhaps."""
+    return [clips[rng.integers(len(clips))] for _ in range(count)]
+
+
 def word_string(rng: np.random.Generator, clips: list[Clip], count: int, longest_gap_s: float = 0.5) -> SpokenString:
     """Words of one speaker in a row, sometimes run together."""
-    return strung_together(rng, [clips[rng.integers(len(clips))] for _ in range(count)], longest_gap_s)
+    return strung_together(rng, any_clips(rng, clips, count), longest_gap_s)
 
 
 def strung_together(rng: np.random.Generator, chosen: list[Clip], longest_gap_s: float = 0.5) -> SpokenString:

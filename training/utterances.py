@@ -7,7 +7,7 @@ import numpy as np
 
 from training import augmentation, neural_voices, noise
 from training.clips import Clip
-from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, load_recordings, strung_together
+from training.fsdd import TRAINING_SPEAKERS, Recordings, SpokenString, any_clips, load_recordings, strung_together
 from training.synthesis import cached_clips
 from training.words import DIGITS, encode
 
@@ -89,7 +89,7 @@ def _segment(rng: np.random.Generator, source: Source, room_samples: int) -> Spo
     if rng.random() < _STRINGS_SHARE:
         most = max(1, min(6, int(room_samples / _DIGIT_SAMPLES)))
         clips = one_speaker(rng, source)
-        chosen = [clips[rng.integers(len(clips))] for _ in range(int(rng.integers(1, most + 1)))]
+        chosen = any_clips(rng, clips, int(rng.integers(1, most + 1)))
         return strung_together(rng, [_tightly_cut(rng, clip) for clip in chosen])
     for _ in range(_TRIES):
         clip = source.words[rng.integers(len(source.words))]
