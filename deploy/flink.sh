@@ -161,7 +161,7 @@ start() {
   until ready; do
     for part in $PARTS; do
       # By its number alone: a process that is just being made does not have its own environment yet.
-      kill -0 "$(cat "$DATA/$part.pid")" 2>/dev/null || give_up "the $part ended: $(tail -n 5 "$DATA/$part.log")"
+      is_alive "$(cat "$DATA/$part.pid")" || give_up "the $part ended: $(tail -n 5 "$DATA/$part.log")"
     done
     ((SECONDS < deadline)) || give_up "it did not answer within $START_SECONDS s; its output is in $DATA/*.log"
     sleep 0.2

@@ -103,7 +103,7 @@ start() {
   echo "$pid" >"$DATA/broker.pid"
   local deadline=$((SECONDS + START_SECONDS))
   until grep -qs "Kafka Server started" "$DATA/broker.log" && (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; do
-    kill -0 "$pid" 2>/dev/null || fail "the broker ended while starting: $(tail -n 5 "$DATA/broker.log")"
+    is_alive "$pid" || fail "the broker ended while starting: $(tail -n 5 "$DATA/broker.log")"
     if ((SECONDS >= deadline)); then
       stop
       fail "the broker did not answer within $START_SECONDS s; its output is in $DATA/broker.log"
